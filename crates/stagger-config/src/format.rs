@@ -25,6 +25,16 @@ pub enum Format {
     Resilience4j,
     /// .NET: `Microsoft.Extensions.Http.Resilience`.
     DotNet,
+    /// .NET: the retry strategy of Polly alone.
+    Polly,
+    /// Azure Functions: `host.json` and `function.json`.
+    AzureFunctions,
+    /// Spring: the retries of Spring Boot and Spring Cloud that properties set.
+    SpringRetry,
+    /// Spring Cloud Gateway: the filter `Retry`.
+    SpringGateway,
+    /// AWS SDKs: environment variables and `~/.aws/config`.
+    Aws,
     /// Kubernetes: probes, jobs and containers.
     Kubernetes,
     /// systemd units.
@@ -33,12 +43,16 @@ pub enum Format {
     Compose,
     /// AWS Step Functions (Amazon States Language).
     StepFunctions,
+    /// GitLab CI: `retry` of jobs.
+    GitLab,
+    /// GitHub Actions: steps with `nick-fields/retry`.
+    GitHub,
     /// Dapr: `Resiliency`.
     Dapr,
 }
 
 /// Names on the command line, titles, and the versions whose defaults apply where a file is silent.
-const FORMATS: [(Format, &str, &str, &str); 15] = [
+const FORMATS: [(Format, &str, &str, &str); 22] = [
     (Format::Grpc, "grpc", "gRPC service config", "gRPC proposal A6, grpc-go 1.77"),
     (Format::Envoy, "envoy", "Envoy", "Envoy 1.39"),
     (Format::Istio, "istio", "Istio", "Istio 1.29"),
@@ -49,10 +63,17 @@ const FORMATS: [(Format, &str, &str, &str); 15] = [
     (Format::Haproxy, "haproxy", "HAProxy", "HAProxy 3.3"),
     (Format::Resilience4j, "resilience4j", "resilience4j", "resilience4j 2.3"),
     (Format::DotNet, "dotnet", ".NET HTTP resilience", "Microsoft.Extensions.Http.Resilience 10"),
+    (Format::Polly, "polly", "Polly", "Polly 8.6"),
+    (Format::AzureFunctions, "azure-functions", "Azure Functions", "Azure Functions 4"),
+    (Format::SpringRetry, "spring-retry", "Spring Retry", "Spring Boot 3.5, Spring Cloud 2025.0"),
+    (Format::SpringGateway, "spring-gateway", "Spring Cloud Gateway", "Spring Cloud Gateway 4.3"),
+    (Format::Aws, "aws", "AWS SDKs", "AWS SDKs, May 2026"),
     (Format::Kubernetes, "kubernetes", "Kubernetes", "Kubernetes 1.35"),
     (Format::Systemd, "systemd", "systemd", "systemd 256"),
     (Format::Compose, "compose", "Docker Compose", "Docker Engine 29"),
     (Format::StepFunctions, "step-functions", "AWS Step Functions", "Amazon States Language, November 2026"),
+    (Format::GitLab, "gitlab", "GitLab CI", "GitLab 18"),
+    (Format::GitHub, "github", "GitHub Actions", "nick-fields/retry 4"),
     (Format::Dapr, "dapr", "Dapr", "Dapr 1.17"),
 ];
 

@@ -1,8 +1,11 @@
 //! What the readers find in files as people write them.
 
+#[path = "suite/applications.rs"]
+mod applications;
+#[path = "suite/ci.rs"]
+mod ci;
 #[path = "suite/described.rs"]
 mod described;
-
 #[path = "suite/hostile.rs"]
 mod hostile;
 #[path = "suite/kubernetes.rs"]

@@ -105,10 +105,10 @@ impl Entry {
         match (self.format, jitter) {
             // Whole milliseconds.
             (Format::Envoy | Format::Istio | Format::EnvoyGateway, Jitter::Full) => profile::ENVOY.policy().jitter(),
-            (Format::DotNet, Jitter::Decorrelated) if is_constant || self.settings.step.is_some() => {
+            (Format::DotNet | Format::Polly, Jitter::Decorrelated) if is_constant || self.settings.step.is_some() => {
                 Jitter::Factor(Ratio::percent(25))
             }
-            (Format::DotNet, Jitter::Decorrelated) => profile::POLLY_V8.policy().jitter(),
+            (Format::DotNet | Format::Polly, Jitter::Decorrelated) => profile::POLLY_V8.policy().jitter(),
             _ => jitter,
         }
     }

@@ -1,7 +1,8 @@
 //! Which system a file is for, by its content.
 
+use super::ci::{github, gitlab};
 use super::cluster::{self, Object};
-use super::library::{dotnet, grpc, resilience4j};
+use super::library::{aws, azure_functions, dotnet, grpc, polly, resilience4j, spring_gateway, spring_retry};
 use super::proxy::{envoy, haproxy, nginx};
 use super::restart::{compose, systemd};
 use super::step_functions;
@@ -31,7 +32,10 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
         Some(Format::Systemd) => return Ok(systemd::read(text)),
         Some(Format::Haproxy) => return Ok(haproxy::read(text)),
         Some(Format::Nginx) => return Ok(nginx::read(&directives(text)?)),
-        Some(Format::Resilience4j) if !looks_like_yaml(text) => return Ok(resilience4j::read(&properties(text))),
+        Some(Format::Aws) => return Ok(aws::read(text)),
+        Some(spring) if SPRING.contains(&spring) && !looks_like_yaml(text) => {
+            return Ok(application(&properties(text), format).unwrap_or_default());
+        }
         _ => {}
     }
     let documents = match documents(text) {
@@ -98,13 +102,31 @@ fn other_syntaxes(text: &str, format: Option<Format>) -> Option<Result<Vec<Entry
     if let Some(found) = found.filter(|found| nginx::is_nginx(found)) {
         return Some(Ok(nginx::read(&found)));
     }
-    if is_wanted(Format::Resilience4j) {
-        let root = properties(text);
-        if resilience4j::is_application(&root) {
-            return Some(Ok(resilience4j::read(&root)));
-        }
+    if is_wanted(Format::Aws) && aws::is_aws(text) {
+        return Some(Ok(aws::read(text)));
     }
-    None
+    application(&properties(text), format).map(Ok)
+}
+
+/// What an application of Spring configures in one file.
+const SPRING: [Format; 3] = [Format::Resilience4j, Format::SpringRetry, Format::SpringGateway];
+
+/// Reads the properties of an application of Spring, in the order of the file; `None` if nothing there retries.
+fn application(root: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
+    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let mut found = None;
+    let mut add = |is_present: bool, entries: fn(&Node) -> Vec<Entry>| {
+        if is_present {
+            found.get_or_insert_with(Vec::new).extend(entries(root));
+        }
+    };
+    add(is_wanted(Format::Resilience4j) && resilience4j::is_application(root), resilience4j::read);
+    add(is_wanted(Format::SpringRetry) && spring_retry::is_application(root), spring_retry::read);
+    add(is_wanted(Format::SpringGateway) && spring_gateway::is_application(root), spring_gateway::read);
+    if let Some(entries) = &mut found {
+        entries.sort_by_key(|entry| entry.span);
+    }
+    found
 }
 
 /// Reads one document. Returns whether it is of a known format, also if it has no entries.
@@ -134,16 +156,32 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
         entries.extend(compose::read(document));
     } else if is_wanted(Format::Envoy) && (envoy::has_policy(document) || is_envoy(document)) {
         entries.extend(envoy::read(document));
-    } else if is_wanted(Format::DotNet) && dotnet::has_section(document) {
-        entries.extend(dotnet::read(document));
+    } else if is_wanted(Format::AzureFunctions) && azure_functions::is_functions(document) {
+        entries.extend(azure_functions::read(document));
+    } else if is_wanted(Format::GitHub) && github::is_workflow(document) {
+        entries.extend(github::read(document));
+    } else if is_wanted(Format::GitLab) && gitlab::is_pipeline(document) {
+        entries.extend(gitlab::read(document));
+    } else if let Some(found) = strategies(document, format) {
+        entries.extend(found);
     } else {
-        let root = without_dots(document);
-        if !is_wanted(Format::Resilience4j) || !resilience4j::is_application(&root) {
-            return false;
-        }
-        entries.extend(resilience4j::read(&root));
+        let Some(found) = application(&without_dots(document), format) else { return false };
+        entries.extend(found);
     }
     true
+}
+
+/// Reads the sections of an application of .NET, in the order of the file; `None` if there are none.
+fn strategies(document: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
+    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let handlers = is_wanted(Format::DotNet) && dotnet::has_section(document);
+    let strategies = is_wanted(Format::Polly) && polly::has_strategy(document);
+    let mut found = if handlers { dotnet::read(document) } else { Vec::new() };
+    if strategies {
+        found.extend(polly::read(document));
+    }
+    found.sort_by_key(|entry| entry.span);
+    (handlers || strategies).then_some(found)
 }
 
 fn is_envoy(document: &Node) -> bool {

@@ -1,5 +1,6 @@
 //! The readers, by what they are for.
 
+mod ci;
 mod cluster;
 mod detect;
 mod library;

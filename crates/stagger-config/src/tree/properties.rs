@@ -6,7 +6,8 @@ use crate::position::{Position, Span};
 /// Longest path of names that is followed, which bounds the depth of the tree.
 const MAX_NAMES: usize = 32;
 
-/// Reads Java properties as a tree: `a.b.c=1` is a member of a member of a member. Lines that are no properties are skipped.
+/// Reads Java properties as a tree: `a.b.c=1` is a member of a member of a member, and `a[0]=1` an element of a list. Lines that are
+/// no properties are skipped.
 pub(crate) fn properties(text: &str) -> Node {
     let mut root = Branch::default();
     for (at, line) in text.lines().enumerate() {
@@ -52,7 +53,7 @@ impl Branch {
     /// Adds a value at the end of a path. The last one counts where a value and a mapping have the same path.
     fn insert(&mut self, path: &str, key_span: Span, node: Node) {
         let mut branch = self;
-        let mut names: Vec<&str> = path.splitn(MAX_NAMES, '.').collect();
+        let mut names: Vec<&str> = path.splitn(MAX_NAMES, '.').flat_map(name_and_index).collect();
         let last = names.pop().unwrap_or_default();
         for name in names {
             let child = branch.child(name, key_span, node.span);
@@ -88,13 +89,29 @@ impl Branch {
         child
     }
 
-    fn into_value(self) -> Value {
+    fn into_value(mut self) -> Value {
+        let is_list = !self.members.is_empty() && self.members.iter().all(|child| index(&child.key).is_some());
+        if is_list {
+            self.members.sort_by_key(|child| index(&child.key));
+        }
         let members = self.members.into_iter().map(|child| {
             let value = child.value.unwrap_or_else(|| child.branch.into_value());
             Member { key: child.key, key_span: child.key_span, node: Node { span: child.span, value } }
         });
-        Value::Map(members.collect())
+        if is_list { Value::List(members.map(|member| member.node).collect()) } else { Value::Map(members.collect()) }
     }
+}
+
+/// Separates `name[0]` into `name` and `[0]`. Any other name stays whole.
+fn name_and_index(name: &str) -> impl Iterator<Item = &str> {
+    let at = name.rfind('[').filter(|&at| at > 0 && index(&name[at..]).is_some());
+    let (name, index) = at.map_or((name, None), |at| (&name[..at], Some(&name[at..])));
+    core::iter::once(name).chain(index)
+}
+
+/// Returns the number of `[0]`.
+fn index(text: &str) -> Option<u32> {
+    text.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -114,5 +131,15 @@ mod tests {
         let root = without_dots(&yaml(text).unwrap()[0]);
         assert_eq!(root.at(&["resilience4j", "retry", "instances", "b", "maxAttempts"]).unwrap().text(), Some("2"));
         assert!(root.at(&["resilience4j", "timelimiter"]).is_some());
+    }
+
+    #[test]
+    fn indexed_names_are_elements_in_the_order_of_their_numbers() {
+        let root = properties("a.b[10]=last\na.b[2].c=first\na.d[x]=1\ne[0]=1\ne.f=2\n");
+        let items = root.at(&["a", "b"]).unwrap().items();
+        assert_eq!((items[0].get("c").unwrap().text(), items[1].text()), (Some("first"), Some("last")));
+        assert_eq!(root.at(&["a", "d[x]"]).unwrap().text(), Some("1"));
+        // Some of each: not a list.
+        assert_eq!(root.at(&["e", "[0]"]).unwrap().text(), Some("1"));
     }
 }

@@ -3,13 +3,17 @@
 use stagger_config::{Format, read};
 
 /// One file of each syntax.
-const FILES: [&str; 6] = [
+const FILES: [&str; 10] = [
     "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  http:\n  - retries: {attempts: 3, perTryTimeout: 2s}\n    timeout: 1s\n",
     "{\"methodConfig\": [{\"timeout\": \"1s\", \"retryPolicy\": {\"maxAttempts\": 4, \"initialBackoff\": \"0.1s\"}}]}",
     "[Service]\nRestart=always\nRestartSec=1min 2s\nRestartSteps=3\nRestartMaxDelaySec=1h\n",
     "http { upstream a { server b; server c max_fails=0; } server { location / { proxy_pass http://a; } } }",
     "defaults\n  timeout connect 5s\nbackend b\n  retries 2\n  server a 1.2.3.4:80\n",
     "resilience4j.retry.instances.a.waitDuration=1s\nresilience4j.retry.instances.a.enableExponentialBackoff=true\n",
+    "spring.cloud.gateway.routes[0].filters[0]=Retry=3,BAD_GATEWAY,GET,10ms\n",
+    "[default]\nretry_mode = standard\nmax_attempts = 5\n",
+    "unit:\n  script: x\n  timeout: 1h 30m\n  retry: {max: 2}\n",
+    "jobs:\n  a:\n    steps:\n    - uses: nick-fields/retry@v3\n      with: {max_attempts: 3}\n",
 ];
 
 #[test]

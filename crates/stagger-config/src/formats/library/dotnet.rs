@@ -12,17 +12,26 @@ use crate::format::Format;
 use crate::tree::{Node, Value};
 use crate::units;
 
-const RETRIES: u32 = 3;
-const DELAY: Duration = Duration::from_secs(2);
+const DEFAULTS: Defaults =
+    Defaults { retries: 3, delay: Duration::from_secs(2), shape: Shape::Exponential, has_jitter: true };
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How the delays grow.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(super) enum Shape {
     Constant,
     Linear,
     Exponential,
+}
+
+/// The options of a retry strategy where a section is silent.
+#[derive(Clone, Copy)]
+pub(super) struct Defaults {
+    pub(super) retries: u32,
+    pub(super) delay: Duration,
+    pub(super) shape: Shape,
+    pub(super) has_jitter: bool,
 }
 
 /// Returns whether a document has a section with a retry strategy.
@@ -30,7 +39,7 @@ pub(crate) fn has_section(node: &Node) -> bool {
     node.members().iter().any(|member| is_section(&member.node) || has_section(&member.node))
 }
 
-fn is_section(node: &Node) -> bool {
+pub(super) fn is_section(node: &Node) -> bool {
     node.get("Retry").is_some_and(|retry| {
         ["MaxRetryAttempts", "BackoffType", "UseJitter", "MaxDelay", "Delay"]
             .iter()
@@ -55,7 +64,7 @@ fn walk(node: &Node, path: &str, entries: &mut Vec<Entry>) {
     }
 }
 
-fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
+pub(super) fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
     let found = field.duration(remarks, units::time_span, "00:00:02")?;
     if field.text().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0") {
         remarks.push(field.remark(RemarkKind::Note, "a number without colons is a number of days"));
@@ -76,35 +85,40 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     // POST is retried as well, unless the code calls DisableForUnsafeHttpMethods.
     entry.may_repeat_unsafe = Some(true);
     if let Some(field) = fields.take("Retry") {
-        let mut retry = field.fields();
-        let retries = retry.take("MaxRetryAttempts").and_then(|field| field.count(remarks));
-        let retries = retries.unwrap_or(Setting::default(RETRIES));
-        settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
-        settings.base =
-            Some(retry.take("Delay").and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(DELAY)));
-        let shape = retry.take("BackoffType").and_then(|field| {
-            field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
-                "constant" => Some(Shape::Constant),
-                "linear" => Some(Shape::Linear),
-                "exponential" => Some(Shape::Exponential),
-                _ => None,
-            })
-        });
-        let shape = shape.unwrap_or(Setting::default(Shape::Exponential));
-        match shape.value {
-            Shape::Constant => settings.multiplier = Some(shape.map(|_| 1.0)),
-            Shape::Linear => settings.step = settings.base.map(|base| shape.map(|_| base.value)),
-            Shape::Exponential => settings.multiplier = Some(shape.map(|_| 2.0)),
-        }
-        let jitter = retry.take("UseJitter").and_then(|field| field.flag(remarks)).unwrap_or(Setting::default(true));
-        settings.jitter = Some(jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
-        let longest = retry.take("MaxDelay").and_then(|field| span(&field, remarks));
-        settings.cap = Some(longest.map_or(Setting::default(Limit::None), |longest| longest.map(Limit::At)));
-        retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
-        for field in retry.rest() {
-            remarks
-                .push(field.remark(RemarkKind::NoEffect, "no option of this name: the binder drops it without a word"));
-        }
+        strategy(field.fields(), DEFAULTS, &mut entry);
     }
     entry
+}
+
+/// Reads the options of a retry strategy, which are those of Polly with other defaults.
+pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut Entry) {
+    let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
+    let retries = retry.take("MaxRetryAttempts").and_then(|field| field.count(remarks));
+    let retries = retries.unwrap_or(Setting::default(defaults.retries));
+    settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
+    settings.base =
+        Some(retry.take("Delay").and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(defaults.delay)));
+    let shape = retry.take("BackoffType").and_then(|field| {
+        field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
+            "constant" => Some(Shape::Constant),
+            "linear" => Some(Shape::Linear),
+            "exponential" => Some(Shape::Exponential),
+            _ => None,
+        })
+    });
+    let shape = shape.unwrap_or(Setting::default(defaults.shape));
+    match shape.value {
+        Shape::Constant => settings.multiplier = Some(shape.map(|_| 1.0)),
+        Shape::Linear => settings.step = settings.base.map(|base| shape.map(|_| base.value)),
+        Shape::Exponential => settings.multiplier = Some(shape.map(|_| 2.0)),
+    }
+    let jitter = retry.take("UseJitter").and_then(|field| field.flag(remarks));
+    let jitter = jitter.unwrap_or(Setting::default(defaults.has_jitter));
+    settings.jitter = Some(jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
+    let longest = retry.take("MaxDelay").and_then(|field| span(&field, remarks));
+    settings.cap = Some(longest.map_or(Setting::default(Limit::None), |longest| longest.map(Limit::At)));
+    retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
+    for field in retry.rest() {
+        remarks.push(field.remark(RemarkKind::NoEffect, "no option of this name: the binder drops it without a word"));
+    }
 }

@@ -1,0 +1,4 @@
+//! Jobs of continuous integration.
+
+pub(crate) mod github;
+pub(crate) mod gitlab;

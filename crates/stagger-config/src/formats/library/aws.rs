@@ -1,0 +1,244 @@
+//! AWS SDKs: `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` in the environment, `retry_mode` and `max_attempts` in `~/.aws/config`.
+//!
+//! The same lines mean different numbers in different languages, and a file does not say which SDK reads it: each place yields an
+//! entry for each group of SDKs that agree.
+//!
+//! Read in botocore's `retries/standard.py`, in aws-sdk-cpp's `RetryStrategy.cpp` and `DefaultRetryStrategy.cpp`, and in the
+//! announcements of May 2026 for the others.
+
+use core::time::Duration;
+
+use stagger_core::Jitter;
+
+use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
+use crate::fields::whole;
+use crate::format::Format;
+use crate::position::Span;
+use crate::tree::{Assignment, assignments};
+
+const CAP: Duration = Duration::from_secs(20);
+const QUOTA: RetryBudget = RetryBudget::Tokens { capacity: 500 };
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Legacy,
+    Standard,
+    Adaptive,
+}
+
+/// What an SDK does in one of its modes.
+#[derive(Clone, Copy)]
+struct Numbers {
+    attempts: u32,
+    base_ms: u64,
+    cap: Limit<Duration>,
+    jitter: Jitter,
+    budget: RetryBudget,
+}
+
+/// An SDK: its mode if nothing is set, and its numbers.
+struct Sdk {
+    name: &'static str,
+    mode: Mode,
+    /// `None` if it has no legacy mode.
+    legacy: Option<Numbers>,
+    standard: Numbers,
+}
+
+const fn standard(base_ms: u64) -> Numbers {
+    Numbers { attempts: 3, base_ms, cap: Limit::At(CAP), jitter: Jitter::Full, budget: QUOTA }
+}
+
+const SDKS: [Sdk; 7] = [
+    Sdk {
+        name: "Python",
+        mode: Mode::Legacy,
+        legacy: Some(Numbers {
+            attempts: 5,
+            base_ms: 1_000,
+            cap: Limit::None,
+            jitter: Jitter::Full,
+            budget: RetryBudget::Unlimited,
+        }),
+        standard: standard(1_000),
+    },
+    Sdk { name: "Go", mode: Mode::Standard, legacy: None, standard: standard(1_000) },
+    Sdk { name: "Rust", mode: Mode::Standard, legacy: None, standard: standard(1_000) },
+    Sdk { name: ".NET", mode: Mode::Standard, legacy: None, standard: standard(1_000) },
+    Sdk {
+        name: "C++",
+        mode: Mode::Legacy,
+        legacy: Some(Numbers {
+            attempts: 11,
+            base_ms: 25,
+            cap: Limit::None,
+            jitter: Jitter::None,
+            budget: RetryBudget::Unlimited,
+        }),
+        standard: standard(1_000),
+    },
+    Sdk {
+        name: "Java",
+        mode: Mode::Legacy,
+        legacy: Some(Numbers { attempts: 4, ..standard(100) }),
+        standard: standard(100),
+    },
+    Sdk { name: "JavaScript", mode: Mode::Standard, legacy: None, standard: standard(100) },
+];
+
+/// The numbers of 2026, which all SDKs share: those of DynamoDB, and of other services.
+const NEW: [(&str, Numbers); 2] =
+    [("", standard(50)), ("DynamoDB", Numbers { attempts: 4, base_ms: 25, ..standard(50) })];
+
+/// Where the settings of one place stand.
+#[derive(Default)]
+struct Place<'a> {
+    mode: Option<&'a Assignment<'a>>,
+    attempts: Option<&'a Assignment<'a>>,
+    new: Option<&'a Assignment<'a>>,
+}
+
+impl<'a> Place<'a> {
+    /// Finds the settings; the last assignment of each counts.
+    fn of(assignments: &'a [Assignment<'a>], section: Option<&str>) -> Self {
+        let last = |wanted: &str| {
+            let is_meant = |found: &&Assignment<'_>| match section {
+                None => variable(found) == Some(wanted),
+                Some(section) => {
+                    found.section == section
+                        && wanted.strip_prefix("AWS_").is_some_and(|name| name.eq_ignore_ascii_case(found.name))
+                }
+            };
+            assignments.iter().rev().find(is_meant).filter(|found| !unquoted(&found.value).is_empty())
+        };
+        Self { mode: last("AWS_RETRY_MODE"), attempts: last("AWS_MAX_ATTEMPTS"), new: last("AWS_NEW_RETRIES_2026") }
+    }
+
+    /// The settings that are present.
+    fn present(&self) -> impl Iterator<Item = &'a Assignment<'a>> {
+        [self.mode, self.attempts, self.new].into_iter().flatten()
+    }
+}
+
+/// Returns the name of an environment variable that a line sets: `NAME=value`, also after `export`, `ENV` or `set`.
+fn variable<'a>(found: &Assignment<'a>) -> Option<&'a str> {
+    found.section.is_empty().then(|| found.name.rsplit(char::is_whitespace).next()).flatten()
+}
+
+fn unquoted(text: &str) -> &str {
+    let inner = |quote| text.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
+    inner('"').or_else(|| inner('\'')).unwrap_or(text).trim()
+}
+
+/// Returns whether a text sets how an AWS SDK retries.
+pub(crate) fn is_aws(text: &str) -> bool {
+    let found = assignments(text);
+    sections(&found).into_iter().any(|section| Place::of(&found, section).present().next().is_some())
+}
+
+/// The environment, and the sections of a profile in their order.
+fn sections<'a>(assignments: &[Assignment<'a>]) -> Vec<Option<&'a str>> {
+    let mut sections = vec![None];
+    for found in assignments {
+        let is_profile = found.section == "default" || found.section.starts_with("profile ");
+        // Sections stand together, so this compares with one.
+        if is_profile && sections.last() != Some(&Some(found.section)) {
+            sections.push(Some(found.section));
+        }
+    }
+    sections
+}
+
+pub(crate) fn read(text: &str) -> Vec<Entry> {
+    let assignments = assignments(text);
+    let mut entries = Vec::new();
+    for section in sections(&assignments) {
+        let place = Place::of(&assignments, section);
+        let Some(first) = place.present().next() else { continue };
+        let name = section.map_or("environment".to_owned(), |section| format!("[{section}]"));
+        entries.extend(read_place(&place, &name, first.span));
+    }
+    entries
+}
+
+fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
+    let mut remarks = Vec::new();
+    let mut remark = |found: &Assignment<'_>, kind, text: String| {
+        remarks.push(Remark { kind, path: found.name.to_owned(), span: found.span, text });
+    };
+    let mode = place.mode.and_then(|found| match unquoted(&found.value).to_ascii_lowercase().as_str() {
+        "legacy" => Some(Mode::Legacy),
+        "standard" => Some(Mode::Standard),
+        "adaptive" => Some(Mode::Adaptive),
+        other => {
+            remark(found, RemarkKind::Invalid, format!("`{other}` is not legacy, standard or adaptive"));
+            None
+        }
+    });
+    if let (Some(Mode::Adaptive), Some(found)) = (mode, place.mode) {
+        let text = "adaptive mode also limits the rate of requests in the client after throttling";
+        remark(found, RemarkKind::Unmapped, text.to_owned());
+    }
+    let attempts = place.attempts.and_then(|found| match whole(unquoted(&found.value)).filter(|&number| number > 0) {
+        Some(number) => Some(Setting::stated(number, found.span)),
+        None => {
+            let text = format!("`{}` is not a whole number of 1 or more", unquoted(&found.value));
+            remark(found, RemarkKind::Invalid, text);
+            None
+        }
+    });
+    let is_new = place.new.is_some_and(|found| unquoted(&found.value).eq_ignore_ascii_case("true"));
+    let groups = if is_new && mode != Some(Mode::Legacy) { new_groups(attempts) } else { groups(mode, attempts) };
+    let mut entries: Vec<Entry> = groups
+        .into_iter()
+        .map(|(readers, settings)| {
+            let mut entry = Entry::new(Format::Aws, EntryKind::Call, format!("{name} in {readers}"), span);
+            entry.settings = settings;
+            entry
+        })
+        .collect();
+    if let Some(first) = entries.first_mut() {
+        let text = "the numbers depend on the SDK that reads this: each entry names its SDKs".to_owned();
+        remarks.push(Remark { kind: RemarkKind::Note, path: name.to_owned(), span, text });
+        first.remarks = remarks;
+    }
+    entries
+}
+
+/// The SDKs that do the same, with what they do.
+fn groups(mode: Option<Mode>, attempts: Option<Setting<u32>>) -> Vec<(String, Settings)> {
+    let mut groups: Vec<(String, Settings)> = Vec::new();
+    for sdk in &SDKS {
+        let numbers = match mode.unwrap_or(sdk.mode) {
+            Mode::Legacy => sdk.legacy.unwrap_or(sdk.standard),
+            Mode::Standard | Mode::Adaptive => sdk.standard,
+        };
+        let settings = settings(numbers, attempts);
+        match groups.iter_mut().find(|(_, others)| *others == settings) {
+            Some((names, _)) => names.extend([", ", sdk.name]),
+            None => groups.push((format!("SDKs for {}", sdk.name), settings)),
+        }
+    }
+    groups
+}
+
+fn new_groups(attempts: Option<Setting<u32>>) -> Vec<(String, Settings)> {
+    NEW.iter()
+        .map(|(service, numbers)| {
+            let readers = if service.is_empty() { "all SDKs".to_owned() } else { format!("all SDKs for {service}") };
+            (readers, settings(*numbers, attempts))
+        })
+        .collect()
+}
+
+fn settings(numbers: Numbers, attempts: Option<Setting<u32>>) -> Settings {
+    Settings {
+        attempts: Some(attempts.unwrap_or(Setting::default(numbers.attempts)).map(Limit::At)),
+        base: Some(Setting::default(Duration::from_millis(numbers.base_ms))),
+        cap: Some(Setting::default(numbers.cap)),
+        multiplier: Some(Setting::default(2.0)),
+        jitter: Some(Setting::default(numbers.jitter)),
+        budget: Some(Setting::default(numbers.budget)),
+        ..Settings::default()
+    }
+}

@@ -1,0 +1,101 @@
+//! Azure Functions: `retry` in `host.json` and `function.json`, and the deliveries of queues in `host.json`.
+//!
+//! Read in the webjobs SDK's `RandomizedExponentialBackoffStrategy` and in the schema of `host.json`.
+
+use core::time::Duration;
+
+use stagger_core::{Jitter, Ratio};
+
+use super::dotnet::span;
+use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, Setting};
+use crate::fields::{Field, Fields};
+use crate::format::Format;
+use crate::tree::Node;
+
+const DELIVERIES: u32 = 5;
+
+/// The settings of queues, in the versions of the host.
+const QUEUES: [&[&str]; 2] = [&["extensions", "queues"], &["queues"]];
+
+/// Returns whether a document is `host.json`, or a `function.json` with a strategy.
+pub(crate) fn is_functions(document: &Node) -> bool {
+    const HOST: [&str; 5] = ["extensionBundle", "extensions", "functionTimeout", "logging", "retry"];
+    let is_host = document.get("version").and_then(Node::text) == Some("2.0");
+    let has_strategy = document.at(&["retry", "strategy"]).is_some();
+    has_strategy || is_host && HOST.iter().any(|name| document.get(name).is_some())
+}
+
+pub(crate) fn read(document: &Node) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Fields::of(document, "").take("retry").iter().map(executions).collect();
+    for path in QUEUES {
+        let Some(queues) = document.at(path) else { continue };
+        let mut fields = Fields::of(queues, path.join("."));
+        entries.extend(fields.take("maxDequeueCount").map(|field| deliveries(&field, &mut fields)));
+    }
+    entries
+}
+
+/// How a function is executed again after it has failed.
+fn executions(field: &Field<'_>) -> Entry {
+    let mut entry = Entry::new(Format::AzureFunctions, EntryKind::Step, field.path.clone(), field.span());
+    let mut fields = field.fields();
+    let remarks = &mut entry.remarks;
+    // A function does something; it runs again whatever that was.
+    entry.may_repeat_unsafe = Some(true);
+    let retries = fields
+        .take("maxRetryCount")
+        .and_then(|field| field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok()));
+    entry.settings.attempts = retries.map(|retries| {
+        retries
+            .map(|retries| u32::try_from(retries).map_or(Limit::None, |retries| Limit::At(retries.saturating_add(1))))
+    });
+    let strategy = fields.take("strategy");
+    match strategy.as_ref().and_then(Field::text) {
+        Some("fixedDelay") => {
+            let delay = fields.take("delayInterval").and_then(|field| span(&field, remarks));
+            if let Some(delay) = delay {
+                entry.settings = core::mem::take(&mut entry.settings).constant(delay);
+            }
+        }
+        Some("exponentialBackoff") => {
+            let shortest = fields.take("minimumInterval").and_then(|field| span(&field, remarks));
+            let longest = fields.take("maximumInterval").and_then(|field| span(&field, remarks));
+            entry.settings.base = shortest;
+            entry.settings.cap = longest.map(|longest| longest.map(Limit::At));
+            entry.settings.multiplier = Some(Setting::default(2.0));
+            entry.settings.jitter = Some(Setting::default(Jitter::Factor(Ratio::percent(20))));
+            remarks.push(field.remark(
+                RemarkKind::Unmapped,
+                "the first delay is minimumInterval, and that before retry n from 2 on is minimumInterval · (1 + 2^(n-2) · U[0.8, 1.2]): \
+                 in the end half as long as a doubling, as which it is read",
+            ));
+        }
+        _ => {
+            let text = "strategy must be fixedDelay or exponentialBackoff";
+            remarks.push(field.remark(RemarkKind::Invalid, text));
+        }
+    }
+    if entry.settings.attempts.is_none() {
+        entry
+            .remarks
+            .push(field.remark(RemarkKind::Invalid, "maxRetryCount is required: the function app does not start"));
+    }
+    entry.remarks.push(field.remark(
+        RemarkKind::Note,
+        "a trigger that delivers again, such as a queue, multiplies these executions by its deliveries",
+    ));
+    fields.finish(&mut entry.remarks);
+    entry
+}
+
+/// How often a queue's message is delivered.
+fn deliveries(field: &Field<'_>, fields: &mut Fields<'_>) -> Entry {
+    let mut entry = Entry::new(Format::AzureFunctions, EntryKind::Step, field.path.clone(), field.span());
+    entry.may_repeat_unsafe = Some(true);
+    let remarks: &mut Vec<Remark> = &mut entry.remarks;
+    let count = field.count(remarks).unwrap_or(Setting::default(DELIVERIES));
+    let delay = fields.take("visibilityTimeout").and_then(|field| span(&field, remarks));
+    entry.settings.attempts = Some(count.map(Limit::At));
+    entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(Duration::ZERO)));
+    entry
+}
