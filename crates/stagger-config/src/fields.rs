@@ -6,6 +6,9 @@ use crate::entry::{Remark, RemarkKind, Setting};
 use crate::position::Span;
 use crate::tree::{Member, Node, Value};
 
+/// What is said about a field that nobody has asked for.
+pub(crate) const NOT_READ: &str = "not a field that is read here";
+
 /// A mapping that is being read.
 pub(crate) struct Fields<'a> {
     pub(crate) path: String,
@@ -85,7 +88,7 @@ impl<'a> Fields<'a> {
     /// Ends the reading: what was not asked for is not known here.
     pub(crate) fn finish(mut self, remarks: &mut Vec<Remark>) {
         for field in self.rest() {
-            remarks.push(field.remark(RemarkKind::Unmapped, "not a field that is read here"));
+            remarks.push(field.remark(RemarkKind::Unmapped, NOT_READ));
         }
     }
 }

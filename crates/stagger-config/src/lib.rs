@@ -28,6 +28,7 @@ mod fields;
 mod format;
 mod formats;
 mod position;
+pub mod service_config;
 mod tree;
 mod units;
 

@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::format::Format;
 use crate::position::Position;
-use crate::tree::{MAX_BYTES, Node, directives, json, properties, without_dots, yaml};
+use crate::tree::{Node, checked, directives, json, properties, without_dots, yaml};
 
 /// Reads a text, of a format that is known or not.
 pub(crate) fn read(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError> {
@@ -23,11 +23,7 @@ pub(crate) fn read(text: &str, format: Option<Format>) -> Result<Vec<Entry>, Rea
 }
 
 fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError> {
-    if text.len() > MAX_BYTES {
-        let message = format!("the file has more than {} MiB; pass the part with the retries", MAX_BYTES >> 20);
-        return Err(ReadError::new(Position::START, message));
-    }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = checked(text)?;
     match format {
         Some(Format::Systemd) => return Ok(systemd::read(text)),
         Some(Format::Haproxy) => return Ok(haproxy::read(text)),
@@ -194,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_too_long_or_unknown_is_refused_with_a_way_out() {
-        let error = read(&" ".repeat(MAX_BYTES + 1), None).unwrap_err().to_string();
+        let error = read(&" ".repeat((64 << 20) + 1), None).unwrap_err().to_string();
         assert!(error.contains("64 MiB"), "{error}");
         for text in ["", "hello", "{}", "[]", "a: 1\n"] {
             let error = read(text, None).unwrap_err().to_string();

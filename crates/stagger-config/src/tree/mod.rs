@@ -8,7 +8,8 @@ mod yaml;
 
 use std::collections::HashMap;
 
-use crate::position::Span;
+use crate::error::ReadError;
+use crate::position::{Position, Span};
 
 pub(crate) use blocks::{Directive, directives};
 pub(crate) use ini::{Assignment, assignments};
@@ -17,7 +18,16 @@ pub(crate) use properties::{properties, without_dots};
 pub(crate) use yaml::yaml;
 
 /// Largest text that is read, in bytes: many times the largest configuration that people write.
-pub(crate) const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
+
+/// Returns the text without a byte order mark, if it is not too long to be read.
+pub(crate) fn checked(text: &str) -> Result<&str, ReadError> {
+    if text.len() > MAX_BYTES {
+        let message = format!("the file has more than {} MiB; pass the part with the retries", MAX_BYTES >> 20);
+        return Err(ReadError::new(Position::START, message));
+    }
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
 
 /// Deepest nesting that is read.
 const MAX_DEPTH: usize = 200;

@@ -30,9 +30,49 @@ fn service_configs_are_read_as_channels_and_generators_read_them() {
         ],
     );
     let notes = remarks(text, RemarkKind::Note);
-    assert!(notes.len() == 1 && notes[0].contains("5 attempts and not 8"), "{notes:?}");
-    let invalid = remarks(text, RemarkKind::Invalid);
-    assert!(invalid.len() == 1 && invalid[0].contains("maxAttempts is absent"), "{invalid:?}");
+    assert!(notes.len() == 2 && notes[0].contains("5 attempts and not 8"), "{notes:?}");
+    assert!(notes[1].starts_with("8:6 ") && notes[1].contains("until the timeout"), "{notes:?}");
+    expect(
+        &remarks(text, RemarkKind::Invalid),
+        &["8:6 methodConfig[2].retryPolicy.maxAttempts: is missing and has no default"],
+    );
+}
+
+#[test]
+fn what_a_channel_refuses_is_told_where_it_stands_and_read_all_the_same() {
+    let text = r#"{"methodConfig": [
+  {"name": [{"method": "Get"}], "retryPolicy": {"MaxAttempts": 3, "initialBackoff": "1ms", "maxBackoff": "1s",
+   "backoffMultiplier": 0.5, "retryableStatusCodes": [], "jitter": 1}},
+  {"retryPolicy": {}, "hedgingPolicy": {}},
+  {"hedgingPolicy": {"maxAttempts": 9}}
+], "retryThrottling": {"maxTokens": 0, "tokenRatio": 1}}"#;
+    expect(
+        &described(text),
+        &[
+            "Call methodConfig[0] at 2:33: attempts=3 cap=1s multiplier=0.5 jitter=±20%* all=none* budget=(none)*",
+            "Timeout methodConfig[1] at 4:3: attempts=1* all=none*",
+            "Call methodConfig[2] at 5:4: attempts=5 all=none* budget=(none)*",
+        ],
+    );
+    expect(
+        &remarks(text, RemarkKind::Invalid),
+        &[
+            "2:13 methodConfig[0].name[0]: names a method without its service; add the service",
+            "2:49 methodConfig[0].retryPolicy.MaxAttempts: must be written maxAttempts",
+            "2:67 methodConfig[0].retryPolicy.initialBackoff: must be a duration in seconds, such as \"0.1s\"",
+            "3:4 methodConfig[0].retryPolicy.backoffMultiplier: is below 1, so the delays would shrink, which is not supported; use 1 or more",
+            "3:30 methodConfig[0].retryPolicy.retryableStatusCodes: is empty; add at least one code, such as UNAVAILABLE",
+            "6:24 retryThrottling.maxTokens: must be an integer from 1 to 1000",
+            "4:3 methodConfig[1]: has both a retryPolicy and a hedgingPolicy; remove one of them",
+        ],
+    );
+    expect(
+        &remarks(text, RemarkKind::Unmapped),
+        &[
+            "3:58 methodConfig[0].retryPolicy.jitter: not a field that is read here",
+            "5:4 methodConfig[2].hedgingPolicy: hedges: attempts overlap, and the first good answer counts",
+        ],
+    );
 }
 
 #[test]

@@ -2,8 +2,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use super::wire::Wire;
-use super::{Hedging, MethodRetries, RetryThrottling, ServiceConfigError, read};
+use super::{Hedging, MethodRetries, RetryThrottling, ServiceConfigError, read, write};
 
 /// A service config: the attempt policies of methods, and the retry throttling that they share.
 ///
@@ -124,7 +123,7 @@ impl MethodConfig {
 impl FromStr for ServiceConfig {
     type Err = ServiceConfigError;
 
-    /// Parses a service config from JSON. Fields that do not concern retries are ignored.
+    /// Parses a service config from JSON. Fields that do not concern retries are ignored, and so are comments and trailing commas.
     ///
     /// # Errors
     /// Returns an error if the text is not JSON, or is a config that gRPC rejects. It lists every problem, with its path and
@@ -136,8 +135,8 @@ impl FromStr for ServiceConfig {
 
 impl fmt::Display for ServiceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Serialization could fail only for NaN, which a config cannot contain.
-        f.write_str(&serde_json::to_string_pretty(&Wire::new(self)).map_err(|_| fmt::Error)?)
+        // It could fail only for NaN, which a config cannot contain.
+        write::writer(self).fmt(f)
     }
 }
 

@@ -40,17 +40,17 @@
 //! Fields that do not concern retries are ignored, and so not written again.
 //!
 //! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. Differs from it in: a `backoffMultiplier`
-//! below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink.
+//! below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink. Parsed by `stagger-config`, which also reads
+//! the configs that a channel refuses, and tells where each value stands.
 
 mod config;
-mod duration;
 mod error;
 mod hedging;
 mod read;
 mod retries;
 mod throttling;
 mod unmapped;
-mod wire;
+mod write;
 
 pub use config::{AttemptPolicy, MethodConfig, MethodName, ServiceConfig};
 pub use error::ServiceConfigError;
@@ -59,5 +59,4 @@ pub use retries::MethodRetries;
 pub use throttling::RetryThrottling;
 pub use unmapped::Unmapped;
 
-/// The most attempts, the first included; more are reduced to it. The default limit of every gRPC library.
-const MAX_ATTEMPTS: u32 = 5;
+use stagger_config::service_config::MAX_ATTEMPTS;

@@ -1,20 +1,20 @@
 //! gRPC service configs.
 //!
-//! Read in gRPC's proposal A6 and in grpc-go's `stream.go`. Lenient where the config is for another reader than a channel:
-//! generators of clients read files without `maxAttempts`.
-
-use core::time::Duration;
+//! Read in grpc-go's `service_config.go` and `stream.go`, and in proposal A6. A channel refuses a whole config for one field;
+//! this reader notes it and goes on, because many a config is for another reader than a channel: generators of clients read
+//! files without `maxAttempts`.
 
 use stagger_core::{Jitter, Ratio};
 
-use crate::entry::{Entry, EntryKind, Limit, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields};
+use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::fields::NOT_READ;
 use crate::format::Format;
+use crate::position::Span;
+use crate::service_config::{
+    Attempts, HedgingPolicy, MAX_ATTEMPTS, MethodConfig, Problem, RetryPolicy, parse_document,
+};
 use crate::tree::Node;
-use crate::units;
 
-/// The most attempts that a channel makes.
-const MAX_ATTEMPTS: u32 = 5;
 const JITTER: Jitter = Jitter::Factor(Ratio::percent(20));
 
 pub(crate) fn is_service_config(document: &Node) -> bool {
@@ -22,99 +22,99 @@ pub(crate) fn is_service_config(document: &Node) -> bool {
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
-    let mut root = Fields::of(document, "");
-    let mut config_remarks = Vec::new();
-    let budget = root.take("retryThrottling").map_or(Setting::default(RetryBudget::Unlimited), |field| {
-        let mut fields = field.fields();
-        let tokens = fields.take("maxTokens").and_then(|field| field.number(&mut config_remarks));
-        let ratio = fields.take("tokenRatio").and_then(|field| field.number(&mut config_remarks));
-        match (tokens, ratio) {
-            (Some(tokens), Some(ratio)) => {
-                Setting::stated(RetryBudget::Throttle { tokens: tokens.value, ratio: ratio.value }, field.span())
-            }
-            _ => {
-                config_remarks
-                    .push(field.remark(RemarkKind::Invalid, "needs maxTokens, from 1 to 1000, and tokenRatio above 0"));
-                Setting::default(RetryBudget::Unlimited)
-            }
-        }
+    let config = parse_document(document);
+    let budget = config.throttling.and_then(|throttling| {
+        let (tokens, ratio) = (throttling.max_tokens?.value, throttling.token_ratio_millis?.value);
+        let budget = RetryBudget::Throttle { tokens: f64::from(tokens), ratio: f64::from(ratio) / 1e3 };
+        Some(Setting::stated(budget, throttling.span))
     });
-    let methods = root.take("methodConfig");
-    let mut entries: Vec<Entry> = Vec::new();
-    for (path, node) in methods.iter().flat_map(Field::items) {
-        entries.push(method(Fields::of(node, path), budget));
-    }
-    if let Some(first) = entries.first_mut() {
-        first.remarks.append(&mut config_remarks);
+    let budget = budget.unwrap_or(Setting::default(RetryBudget::Unlimited));
+    let mut entries: Vec<Entry> = config.methods.iter().map(|config| method(config, budget)).collect();
+    for problem in config.problems {
+        let is_of = |config: &MethodConfig| {
+            let rest = problem.path.strip_prefix(&*config.path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        // What is wrong with the whole config is told with its first method.
+        let at = config.methods.iter().position(is_of).unwrap_or_default();
+        if let Some(entry) = entries.get_mut(at) {
+            let Problem { path, span, text } = problem;
+            entry.remarks.push(Remark { kind: RemarkKind::Invalid, path, span, text });
+        }
     }
     entries
 }
 
-fn method(mut fields: Fields<'_>, budget: Setting<RetryBudget>) -> Entry {
-    let mut entry = Entry::new(Format::Grpc, EntryKind::Timeout, fields.path.clone(), fields.span);
-    let remarks = &mut entry.remarks;
-    let timeout = fields.take("timeout");
-    if let Some(field) = &timeout {
-        entry.span = field.span();
+fn method(config: &MethodConfig, budget: Setting<RetryBudget>) -> Entry {
+    let mut entry = Entry::new(Format::Grpc, EntryKind::Timeout, config.path.clone(), config.span);
+    if let Some(span) = config.timeout.and_then(|timeout| timeout.span()) {
+        entry.span = span;
     }
-    let timeout = timeout.and_then(|field| duration(&field, remarks));
-    entry.settings.timeout = Some(timeout.map_or(Setting::default(Limit::None), |timeout| timeout.map(Limit::At)));
-    entry.settings.attempts = Some(Setting::default(Limit::At(1)));
-    let hedging = fields.take("hedgingPolicy");
-    if let Some(field) = fields.take("retryPolicy") {
-        entry.span = field.span();
-        entry.kind = EntryKind::Call;
-        entry.settings.budget = Some(budget);
-        retries(&field, &mut entry);
-    } else if let Some(field) = hedging {
-        entry.span = field.span();
-        entry.kind = EntryKind::Call;
-        entry.settings.budget = Some(budget);
-        let attempts = field.fields().take("maxAttempts").and_then(|field| field.count(&mut entry.remarks));
-        entry.settings.attempts =
-            attempts.map(|attempts| attempts.map(|attempts| Limit::At(attempts.min(MAX_ATTEMPTS))));
-        entry
-            .remarks
-            .push(field.remark(RemarkKind::Unmapped, "hedges: attempts overlap, and the first good answer counts"));
+    let timeout = config.timeout.map(|timeout| timeout.map(Limit::At));
+    entry.settings.timeout = Some(timeout.unwrap_or(Setting::default(Limit::None)));
+    match &config.attempts {
+        Attempts::Single => entry.settings.attempts = Some(Setting::default(Limit::At(1))),
+        Attempts::Retry(policy) => {
+            called(&mut entry, policy.span, budget);
+            retries(policy, &mut entry);
+        }
+        Attempts::Hedge(policy) => {
+            called(&mut entry, policy.span, budget);
+            hedges(policy, &mut entry);
+        }
     }
+    entry.remarks.extend(config.others.iter().map(|other| Remark {
+        kind: RemarkKind::Unmapped,
+        path: other.path.clone(),
+        span: other.span,
+        text: NOT_READ.to_owned(),
+    }));
     entry
 }
 
-fn duration(field: &Field<'_>, remarks: &mut Vec<crate::entry::Remark>) -> Option<Setting<Duration>> {
-    field.duration(remarks, units::protobuf, "\"0.1s\"")
+fn called(entry: &mut Entry, span: Span, budget: Setting<RetryBudget>) {
+    entry.span = span;
+    entry.kind = EntryKind::Call;
+    entry.settings.budget = Some(budget);
 }
 
-fn retries(field: &Field<'_>, entry: &mut Entry) {
-    let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let mut fields = field.fields();
-    settings.attempts = Some(match fields.take("maxAttempts") {
+fn note(entry: &mut Entry, kind: RemarkKind, span: Span, policy: &str, text: impl Into<String>) {
+    entry.remarks.push(Remark { kind, path: format!("{}.{policy}", entry.path), span, text: text.into() });
+}
+
+/// What a channel makes of a number of attempts.
+fn attempts(stated: Setting<u32>, entry: &mut Entry, policy: &str) -> Setting<Limit<u32>> {
+    if stated.value > MAX_ATTEMPTS {
+        let text = format!("a channel makes {MAX_ATTEMPTS} attempts and not {}", stated.value);
+        note(entry, RemarkKind::Note, stated.span().unwrap_or(entry.span), policy, text);
+    }
+    stated.map(|attempts| Limit::At(attempts.min(MAX_ATTEMPTS)))
+}
+
+fn hedges(policy: &HedgingPolicy, entry: &mut Entry) {
+    entry.settings.attempts = policy.max_attempts.map(|stated| attempts(stated, entry, "hedgingPolicy"));
+    let text = "hedges: attempts overlap, and the first good answer counts";
+    note(entry, RemarkKind::Unmapped, policy.span, "hedgingPolicy", text);
+}
+
+fn retries(policy: &RetryPolicy, entry: &mut Entry) {
+    entry.settings.attempts = Some(match policy.max_attempts {
+        Some(stated) => attempts(stated, entry, "retryPolicy"),
         None => {
-            let text = "maxAttempts is absent: a channel refuses the policy, and generators of clients retry until the timeout";
-            remarks.push(field.remark(RemarkKind::Invalid, text));
+            let text =
+                "without maxAttempts a channel refuses the policy, and generators of clients retry until the timeout";
+            note(entry, RemarkKind::Note, policy.span, "retryPolicy", text);
             Setting::default(Limit::None)
         }
-        Some(field) => match field.count(remarks) {
-            Some(attempts) if attempts.value > MAX_ATTEMPTS => {
-                let text = format!("a channel makes {MAX_ATTEMPTS} attempts and not {}", attempts.value);
-                remarks.push(field.remark(RemarkKind::Note, text));
-                attempts.map(|_| Limit::At(MAX_ATTEMPTS))
-            }
-            Some(attempts) => attempts.map(Limit::At),
-            None => Setting::default(Limit::None),
-        },
     });
-    settings.base = fields.take("initialBackoff").and_then(|field| duration(&field, remarks));
-    settings.cap = fields.take("maxBackoff").and_then(|field| duration(&field, remarks)).map(|cap| cap.map(Limit::At));
-    settings.multiplier = fields.take("backoffMultiplier").and_then(|field| field.number(remarks));
+    let settings = &mut entry.settings;
+    settings.base = policy.initial_backoff;
+    settings.cap = policy.max_backoff.map(|cap| cap.map(Limit::At));
+    settings.multiplier = policy.backoff_multiplier;
     settings.jitter = Some(Setting::default(JITTER));
-    settings.attempt_timeout = fields
-        .take("perAttemptRecvTimeout")
-        .and_then(|field| duration(&field, remarks))
-        .map(|timeout| timeout.map(Limit::At));
-    let codes = fields.take("retryableStatusCodes").map(|field| field.words()).unwrap_or_default();
-    const AFTER_PROCESSING: [&str; 8] =
-        ["DEADLINE_EXCEEDED", "INTERNAL", "UNKNOWN", "CANCELLED", "DATA_LOSS", "4", "13", "2"];
+    settings.attempt_timeout = policy.attempt_timeout.map(|timeout| timeout.map(Limit::At));
+    const AFTER_PROCESSING: [&str; 9] =
+        ["DEADLINE_EXCEEDED", "INTERNAL", "UNKNOWN", "CANCELLED", "DATA_LOSS", "4", "13", "2", "1"];
     entry.may_repeat_unsafe =
-        Some(codes.iter().any(|code| AFTER_PROCESSING.contains(&code.to_ascii_uppercase().as_str())));
-    fields.finish(remarks);
+        Some(policy.codes.iter().any(|code| AFTER_PROCESSING.contains(&code.text.to_ascii_uppercase().as_str())));
 }

@@ -192,6 +192,14 @@ fn whole_numbers_with_decimals_and_durations_without_a_leading_zero_are_read() {
 }
 
 #[test]
+fn comments_and_quoted_codes_are_read_and_a_syntax_error_has_its_place() {
+    let json = retry_policy(&[("retryableStatusCodes", "[\"14\", 10.0,] // both")]).replace("// both", "// both\n");
+    assert_eq!(retries(&json).retryable_codes(), Codes::new(&[10, 14]));
+    let found = problems("{\n  \"methodConfig\": }");
+    assert!(found.len() == 1 && found[0].ends_with(" at 2:19"), "{found:?}");
+}
+
+#[test]
 fn the_text_of_an_error_is_at_most_64_kib_long() {
     let faulty = vec![r#"{"retryPolicy": {}}"#; 20_000].join(",");
     let found = problems(&format!(r#"{{"methodConfig": [{faulty}]}}"#));
