@@ -2,8 +2,9 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::hedge::{Hedge, HedgeDelay};
+use stagger_config::service_config::MAX_ATTEMPTS;
 
-use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
+use super::{ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
 /// `hedgingPolicy`: how many attempts of a call may be in flight, and how far apart they start.

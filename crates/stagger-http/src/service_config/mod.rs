@@ -58,5 +58,3 @@ pub use hedging::Hedging;
 pub use retries::MethodRetries;
 pub use throttling::RetryThrottling;
 pub use unmapped::Unmapped;
-
-use stagger_config::service_config::MAX_ATTEMPTS;

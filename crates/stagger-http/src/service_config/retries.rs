@@ -4,8 +4,9 @@ use core::time::Duration;
 use stagger::profile::GRPC_A6;
 use stagger::schedule::Backoff;
 use stagger::{Jitter, Policy, PolicyError};
+use stagger_config::service_config::MAX_ATTEMPTS;
 
-use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
+use super::{ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
 /// `retryPolicy`: how a method is retried, and the retryable status codes.
