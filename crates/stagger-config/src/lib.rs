@@ -2,7 +2,7 @@
 //!
 //! [`read`] finds what a configuration says about retries, restarts and probes. It keeps three things apart: what the file
 //! states, what applies because the system has a default, and what cannot be said as a policy. Every value has its place
-//! in the file.
+//! in the file. [`export`] is the other direction: it writes a policy for another system, and lists what is lost.
 //!
 //! ```
 //! use stagger_config::{Limit, read};
@@ -24,6 +24,7 @@
 
 mod entry;
 mod error;
+pub mod export;
 mod fields;
 mod format;
 mod formats;

@@ -133,6 +133,20 @@ pub(crate) fn to_protobuf(duration: Duration) -> String {
     format!("{whole}.{}s", decimals.trim_end_matches('0'))
 }
 
+/// Writes a duration of Go: the units that divide it, from seconds down.
+pub(crate) fn to_go(duration: Duration) -> String {
+    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+    let parts = [
+        (seconds, "s"),
+        (u64::from(nanos / 1_000_000), "ms"),
+        (u64::from(nanos / 1_000 % 1_000), "us"),
+        (u64::from(nanos % 1_000), "ns"),
+    ];
+    let text: String =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, unit)| format!("{number}{unit}")).collect();
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
 /// Parses a time span of systemd: `5s`, `1min 30s`, and numbers of seconds without a unit.
 pub(crate) fn systemd(text: &str) -> Option<Duration> {
     // A point needs digits behind it.

@@ -6,6 +6,8 @@ mod applications;
 mod ci;
 #[path = "suite/described.rs"]
 mod described;
+#[path = "suite/export.rs"]
+mod export;
 #[path = "suite/hostile.rs"]
 mod hostile;
 #[path = "suite/kubernetes.rs"]

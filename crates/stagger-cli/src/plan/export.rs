@@ -1,7 +1,6 @@
 use clap::ValueEnum;
+use stagger_config::export::{Circumstances, System, export};
 use stagger_core::Policy;
-use stagger_http::grpc::Codes;
-use stagger_http::service_config::{AttemptPolicy, MethodConfig, MethodName, MethodRetries, ServiceConfig};
 
 use crate::output::error::CliError;
 
@@ -10,6 +9,10 @@ use crate::output::error::CliError;
 pub(crate) enum Export {
     /// gRPC service config with a retryPolicy, for all gRPC libraries
     Grpc,
+    /// Route of Envoy with a retry_policy
+    Envoy,
+    /// VirtualService of Istio
+    Istio,
 }
 
 /// A policy as the configuration of another system.
@@ -19,22 +22,23 @@ pub(super) struct Exported {
     pub(super) notes: Vec<String>,
 }
 
-/// Next steps after an export: a policy contains neither status codes nor method names.
-const NEXT_STEPS: [&str; 2] = [
-    "this config retries every method after UNAVAILABLE; restrict it to idempotent methods, and set their status codes",
-    "pass the config to the channel, which retries by itself and knows what the server has processed; do not retry above it",
-];
-
 impl Export {
+    const fn system(self) -> System {
+        match self {
+            Self::Grpc => System::Grpc,
+            Self::Envoy => System::Envoy,
+            Self::Istio => System::Istio,
+        }
+    }
+
     /// Exports a policy, unless the system cannot represent it.
     pub(super) fn policy(self, policy: &Policy) -> Result<Exported, CliError> {
-        let Self::Grpc = self;
-        let refused = |error| CliError::usage(format_args!("--export grpc: {error}"));
-        let (retries, lost) = MethodRetries::from_policy(policy, Codes::UNAVAILABLE).map_err(refused)?;
-        let every = MethodConfig::new([MethodName::All], AttemptPolicy::Retry(retries));
-        let config = ServiceConfig::new(vec![every]).map_err(refused)?;
-        let lost = lost.iter().map(|lost| format!("not exported: {lost}"));
-        Ok(Exported { text: format!("{config}\n"), notes: lost.chain(NEXT_STEPS.map(str::to_owned)).collect() })
+        let name = self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let exported = export(self.system(), policy, &Circumstances::default())
+            .map_err(|error| CliError::usage(format_args!("--export {name}: {error}")))?;
+        let lost = exported.losses.iter().map(|lost| format!("not exported: {lost}"));
+        let notes = lost.chain(exported.next_steps.into_iter().map(str::to_owned)).collect();
+        Ok(Exported { text: exported.text, notes })
     }
 }
 
@@ -48,18 +52,25 @@ mod tests {
 
     #[test]
     fn settings_without_a_grpc_equivalent_are_noted() {
-        assert_eq!(notes("grpc-a6"), NEXT_STEPS);
+        let steps = notes("grpc-a6");
+        assert_eq!(steps.len(), 2, "{steps:?}");
         let lost = notes("grpc-a6 jitter=full max-elapsed=1m");
-        assert_eq!(lost.len(), 4, "{lost:?}");
+        assert_eq!(lost[2..], steps, "{lost:?}");
         assert_eq!(lost[0], "not exported: jitter=full: gRPC draws within ±20% of the ceiling");
         assert!(lost[1].starts_with("not exported: max-elapsed=1m: "), "{lost:?}");
     }
 
     #[test]
-    fn an_exported_policy_is_parsed_back() {
-        let exported = Export::Grpc.policy(&"grpc-a6 base=250ms cap=3s".parse().unwrap()).unwrap();
-        let config: ServiceConfig = exported.text.parse().unwrap();
-        let AttemptPolicy::Retry(retries) = config.methods()[0].attempt_policy() else { panic!("{}", exported.text) };
-        assert_eq!(*retries.policy(), "grpc-a6 base=250ms cap=3s".parse().unwrap());
+    fn an_exported_policy_is_read_again() {
+        for (system, policy) in [
+            (Export::Grpc, "exponential base=250ms cap=3s jitter=±20% max-attempts=4"),
+            (Export::Envoy, "exponential base=250ms cap=3s jitter=envoy max-attempts=3"),
+            (Export::Istio, "exponential base=50ms cap=500ms jitter=envoy max-attempts=7"),
+        ] {
+            let policy: Policy = policy.parse().unwrap();
+            let exported = system.policy(&policy).unwrap();
+            let entries = stagger_config::read(&exported.text, None).unwrap();
+            assert_eq!(entries[0].policy(), Some(policy), "{}", exported.text);
+        }
     }
 }

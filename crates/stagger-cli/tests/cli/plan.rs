@@ -161,6 +161,23 @@ fn grpc_export_prints_a_service_config_and_notes_lost_settings() {
 }
 
 #[test]
+fn export_to_proxies_prints_their_fields_and_what_they_cannot_say() {
+    let policy = ["-p", "exponential base=100ms cap=1s max-attempts=3 max-elapsed=1m", "--export"];
+    for (system, field) in [("envoy", "    num_retries: 2\n"), ("istio", "      attempts: 2\n")] {
+        let seen = see(plan(&[&policy[..], &[system]].concat()).env("COLUMNS", "200"));
+        let text = &seen.exits(0).stdout;
+        assert!(text.contains(field), "{text}");
+        let lost = seen.stderr.lines().filter(|note| note.starts_with("note: not exported: ")).count();
+        assert_eq!(lost, 3, "jitter, max-elapsed and hints: {}", seen.stderr);
+    }
+    let unlimited = ["-p", "exponential max-attempts=inf", "--export", "istio"];
+    see(&mut plan(&unlimited))
+        .exits(2)
+        .prints("")
+        .says("--export istio: Envoy needs a limit of attempts; set max-attempts");
+}
+
+#[test]
 fn a_closed_pipe_is_not_an_error() {
     let mut running = Running::start(&mut plan(&["--sample", "5000", "--json"]));
     drop(running.child.stdout.take());

@@ -11,6 +11,11 @@ impl ServiceConfigError {
         Self { problems: vec![problem.into()] }
     }
 
+    /// There is at least one problem.
+    pub(super) const fn all(problems: Vec<String>) -> Self {
+        Self { problems }
+    }
+
     /// Returns `value` if there are no problems, and the error otherwise.
     pub(super) fn unless<T>(problems: Vec<String>, value: T) -> Result<T, Self> {
         if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }

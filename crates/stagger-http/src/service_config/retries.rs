@@ -1,10 +1,9 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger::profile::GRPC_A6;
 use stagger::schedule::Backoff;
-use stagger::{Jitter, Policy, PolicyError};
-use stagger_config::service_config::MAX_ATTEMPTS;
+use stagger::{Policy, PolicyError};
+use stagger_config::service_config::RetryFields;
 
 use super::{ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
@@ -17,16 +16,25 @@ pub struct MethodRetries {
 }
 
 impl MethodRetries {
-    /// Builds the policy from the fields of a `retryPolicy`: the profile [`GRPC_A6`] with these values. An `initial` backoff
-    /// above `max` is reduced to `max`.
+    /// Builds the policy from the fields of a `retryPolicy`.
     pub(super) fn from_fields(
         attempts: u32,
         (initial, max): (Duration, Duration),
         multiplier: f64,
         codes: Codes,
     ) -> Result<Self, PolicyError> {
-        let shape = GRPC_A6.policy().to_builder().multiplier(multiplier);
-        let policy = shape.base(initial.min(max)).cap(max).max_attempts(attempts.min(MAX_ATTEMPTS)).build()?;
+        let fields = RetryFields {
+            max_attempts: attempts,
+            initial_backoff: initial,
+            max_backoff: max,
+            backoff_multiplier: multiplier,
+            codes: Vec::new(),
+        };
+        Self::new(&fields, codes)
+    }
+
+    fn new(fields: &RetryFields, codes: Codes) -> Result<Self, PolicyError> {
+        let policy = fields.policy()?;
         Ok(Self { policy, codes })
     }
 
@@ -39,28 +47,17 @@ impl MethodRetries {
     /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes` is
     /// empty.
     pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
-        let (multiplier, problem) = match policy.backoff() {
-            Backoff::Exponential { .. } if policy.jitter() == Jitter::Decorrelated => {
-                (1.0, Some("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter"))
+        let no_codes = codes.is_empty().then_some("there are no retryable status codes; add at least UNAVAILABLE");
+        let (fields, losses) = match (RetryFields::from_policy(policy), no_codes) {
+            (Ok(mapped), None) => mapped,
+            (Ok(_), Some(problem)) => return Err(ServiceConfigError::one(problem)),
+            (Err(error), problem) => {
+                let problems = error.problems().chain(problem).map(str::to_owned);
+                return Err(ServiceConfigError::all(problems.collect()));
             }
-            Backoff::Exponential { multiplier, .. } => (*multiplier, None),
-            Backoff::Constant { .. } => (1.0, None),
-            Backoff::Stop => (1.0, Some("the policy makes no retries; omit retryPolicy")),
-            Backoff::Zero => (1.0, Some("initialBackoff must not be zero; use a backoff with a delay")),
-            _ => (1.0, Some("gRPC's delays grow by a constant factor; use exponential or constant backoff")),
         };
-        let is_single = !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop);
-        let problems = [
-            problem,
-            is_single.then_some("max-attempts=1 makes no retries; omit retryPolicy"),
-            codes.is_empty().then_some("there are no retryable status codes; add at least UNAVAILABLE"),
-        ];
-        ServiceConfigError::unless(problems.into_iter().flatten().map(str::to_owned).collect(), ())?;
-        let attempts = policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get);
-        let backoffs = (policy.base(), policy.cap().unwrap_or_else(|| highest_ceiling(policy)));
-        let mapped = Self::from_fields(attempts, backoffs, multiplier, codes)
-            .map_err(|error| ServiceConfigError::one(error.to_string()))?;
-        Ok((mapped, unmapped(policy, &mapped.policy)))
+        let mapped = Self::new(&fields, codes).map_err(|error| ServiceConfigError::one(error.to_string()))?;
+        Ok((mapped, losses.iter().filter_map(|loss| Unmapped::of(loss.name, policy)).collect()))
     }
 
     /// Returns the policy, for a [`Retrier`](stagger::Retrier).
@@ -102,32 +99,4 @@ impl MethodRetries {
             _ => 1.0,
         }
     }
-}
-
-/// Returns the ceiling of the last retry that gRPC makes. As a cap it is never reached.
-fn highest_ceiling(policy: &Policy) -> Duration {
-    let plain = policy.to_builder().jitter(Jitter::None).max_attempts(MAX_ATTEMPTS).build();
-    plain.ok().and_then(|plain| plain.bounds(MAX_ATTEMPTS - 1)).map_or(policy.base(), |(_, ceiling)| ceiling)
-}
-
-/// Returns the settings in which gRPC's policy differs from the requested one.
-fn unmapped(requested: &Policy, mapped: &Policy) -> Vec<Unmapped> {
-    fn differing<T: Copy + PartialEq>(requested: T, mapped: T, setting: fn(T) -> Unmapped) -> Option<Unmapped> {
-        (requested != mapped).then(|| setting(requested))
-    }
-    [
-        differing(requested.jitter(), mapped.jitter(), Unmapped::Jitter),
-        differing(requested.max_attempts(), mapped.max_attempts(), Unmapped::MaxAttempts),
-        differing(requested.floor(), mapped.floor(), Unmapped::Floor),
-        differing(requested.spread(), mapped.spread(), Unmapped::Spread),
-        requested.max_elapsed().map(Unmapped::MaxElapsed),
-        differing(requested.hint_mode(), mapped.hint_mode(), Unmapped::HintMode),
-        differing(requested.max_hint(), mapped.max_hint(), Unmapped::MaxHint),
-        differing(requested.throttled_base(), mapped.throttled_base(), Unmapped::ThrottledBase),
-        differing(requested.local_base(), mapped.local_base(), Unmapped::LocalBase),
-        requested.stable_after().map(Unmapped::StableAfter),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }

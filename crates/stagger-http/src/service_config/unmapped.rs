@@ -3,7 +3,8 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::text::Compact;
-use stagger::{HintMode, Jitter, Ratio};
+use stagger::{HintMode, Jitter, Policy, Ratio};
+use stagger_config::export::{System, instead};
 
 /// A setting that a service config cannot express. Its text names the setting, what gRPC does instead, and what you can do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,34 +34,45 @@ pub enum Unmapped {
     Quantile(Ratio),
 }
 
+impl Unmapped {
+    /// Returns the setting of a policy by its name in the policy language.
+    pub(super) fn of(name: &str, policy: &Policy) -> Option<Self> {
+        Some(match name {
+            "jitter" => Self::Jitter(policy.jitter()),
+            "max-attempts" => Self::MaxAttempts(policy.max_attempts()),
+            "floor" => Self::Floor(policy.floor()),
+            "spread" => Self::Spread(policy.spread()),
+            "max-elapsed" => Self::MaxElapsed(policy.max_elapsed()?),
+            "hint" => Self::HintMode(policy.hint_mode()),
+            "max-hint" => Self::MaxHint(policy.max_hint()),
+            "throttled-base" => Self::ThrottledBase(policy.throttled_base()),
+            "local-base" => Self::LocalBase(policy.local_base()),
+            "stable-after" => Self::StableAfter(policy.stable_after()?),
+            _ => return None,
+        })
+    }
+}
+
 impl fmt::Display for Unmapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timed = |name: &str, duration| format!("{name}={}", Compact(duration));
-        let (setting, instead) = match *self {
-            Self::Jitter(jitter) => (format!("jitter={jitter}"), "gRPC draws within ±20% of the ceiling"),
-            Self::MaxAttempts(Some(attempts)) => (format!("max-attempts={attempts}"), "gRPC makes at most 5"),
-            Self::MaxAttempts(None) => ("max-attempts=inf".to_owned(), "gRPC makes at most 5"),
-            Self::Floor(floor) => (timed("floor", floor), "gRPC has no minimum delay"),
-            Self::Spread(spread) => (timed("spread", spread), "gRPC makes the first attempt immediately"),
-            Self::MaxElapsed(limit) => {
-                (timed("max-elapsed", limit), "set a deadline on the call, which also ends its last attempt")
-            }
-            Self::HintMode(mode) => (format!("hint={mode}"), "gRPC waits for exactly the duration of a pushback"),
-            Self::MaxHint(Some(longest)) => {
-                (timed("max-hint", longest), "gRPC waits for the duration of a pushback, limited only by the deadline")
-            }
-            Self::MaxHint(None) => {
-                ("max-hint=inf".to_owned(), "parsed again, the policy has the default limit of this library")
-            }
-            Self::ThrottledBase(base) => {
-                (timed("throttled-base", base), "gRPC waits no longer after RESOURCE_EXHAUSTED")
-            }
-            Self::LocalBase(base) => (timed("local-base", base), "gRPC does not distinguish local exhaustion"),
-            Self::StableAfter(lived) => (timed("stable-after", lived), "a gRPC call is not a connection"),
+        let timed = |duration| Compact(duration).to_string();
+        let (name, value) = match *self {
+            Self::Jitter(jitter) => ("jitter", jitter.to_string()),
+            Self::MaxAttempts(Some(attempts)) => ("max-attempts", attempts.to_string()),
+            Self::MaxAttempts(None) => ("max-attempts", "inf".to_owned()),
+            Self::Floor(floor) => ("floor", timed(floor)),
+            Self::Spread(spread) => ("spread", timed(spread)),
+            Self::MaxElapsed(limit) => ("max-elapsed", timed(limit)),
+            Self::HintMode(mode) => ("hint", mode.to_string()),
+            Self::MaxHint(Some(longest)) => ("max-hint", timed(longest)),
+            Self::MaxHint(None) => return write!(f, "max-hint=inf: {}", instead(System::Grpc, "max-hint=inf")),
+            Self::ThrottledBase(base) => ("throttled-base", timed(base)),
+            Self::LocalBase(base) => ("local-base", timed(base)),
+            Self::StableAfter(lived) => ("stable-after", timed(lived)),
             Self::Quantile(share) => {
-                (format!("hedge after {share} of attempts"), "gRPC's hedgingDelay is a fixed delay")
+                return write!(f, "hedge after {share} of attempts: gRPC's hedgingDelay is a fixed delay");
             }
         };
-        write!(f, "{setting}: {instead}")
+        write!(f, "{name}={value}: {}", instead(System::Grpc, name))
     }
 }

@@ -140,7 +140,11 @@ fn threshold(node: &Node) -> Option<Setting<RetryBudget>> {
         return Some(Setting::stated(RetryBudget::ShareOfActive { ratio, least }, field.span()));
     }
     let retries = fields.take("max_retries").and_then(|field| unwrapped(&field).count(&mut ignored))?;
-    Some(retries.map(RetryBudget::Concurrent))
+    // What Istio writes into its clusters: no limit.
+    Some(
+        retries
+            .map(|retries| if retries == u32::MAX { RetryBudget::Unlimited } else { RetryBudget::Concurrent(retries) }),
+    )
 }
 
 /// Returns what `{"value": 2}` contains, as some writers of JSON have numbers that may be absent.
