@@ -31,7 +31,7 @@ pub(crate) struct GraphLink {
     pub(crate) weight: f64,
 }
 
-const BOX_WIDTH: f64 = 136.0;
+const BOX_WIDTH: f64 = 156.0;
 const BOX_GAP: f64 = 26.0;
 /// The least space between layers: for arrows and their labels.
 const LAYER_GAP: f64 = 72.0;
@@ -40,7 +40,7 @@ const HEADING: f64 = 30.0;
 /// Height of the lane of an arrow that passes other layers, below all boxes.
 const LANE: f64 = 24.0;
 /// Letters of a title and of a line that fit into a box.
-const LETTERS: [usize; 2] = [14, 19];
+const LETTERS: [usize; 2] = [15, 21];
 
 /// The corner and the size of a box.
 #[derive(Clone, Copy)]
@@ -263,6 +263,6 @@ mod tests {
         let text = graph(2, 1).inline();
         let parsed = Document::parse(&text).unwrap();
         let texts: Vec<_> = parsed.descendants().filter_map(|node| node.text()).collect();
-        assert!(texts.contains(&"service <0.0>…"), "{texts:?}");
+        assert!(texts.contains(&"service <0.0> …"), "{texts:?}");
     }
 }
