@@ -30,6 +30,13 @@ pub enum FleetEvent {
     },
     /// The time of the operator controls is over: every target is enforced.
     ControlsEnded,
+    /// Enough processes have their circuit breaker open: that of this process now needs half of the evidence.
+    BreakerAdvised {
+        /// The target of the breaker.
+        target: String,
+        /// How many processes have theirs open.
+        open: u64,
+    },
     /// The fleet has a pause: a process was told to wait, and now this one knows.
     Paused {
         /// The target of the quiet period.

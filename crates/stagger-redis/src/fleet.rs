@@ -11,6 +11,7 @@ use crate::background::task::{self, Task};
 use crate::error::{SettingsError, SettingsProblem};
 use crate::event::{FleetEvent, Listener};
 use crate::guards::admission::SharedAdmissionBuilder;
+use crate::guards::breaker::SharedBreakerBuilder;
 use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
 use crate::guards::window::SharedWindowBuilder;
@@ -116,6 +117,11 @@ impl Fleet {
     /// Creates the builder of a quiet period for `target` that the fleet shares.
     pub fn quiet_period<'a>(&'a self, target: &'a str) -> SharedQuietPeriodBuilder<'a> {
         SharedQuietPeriodBuilder::new(&self.alive, &self.namespace, target)
+    }
+
+    /// Creates the builder of a circuit breaker for `target` that those of the other processes advise.
+    pub fn breaker<'a>(&'a self, target: &'a str) -> SharedBreakerBuilder<'a> {
+        SharedBreakerBuilder::new(&self.alive, &self.namespace, target)
     }
 
     /// Creates the builder of an admission for `target`, such as the service's name, that all servers behind a balancer share: `rate` clients a

@@ -41,6 +41,8 @@
 //! # }
 //! ```
 //!
+//! [`SharedBreaker`] is a circuit breaker that opens earlier if those of other processes are open.
+//!
 //! [`SharedAdmission`] is one virtual queue for the clients of all servers behind a balancer.
 //!
 //! [`Fleet::controls`] lets [`RetryControls`](stagger::control::RetryControls) obey what an operator sets once for all, with
@@ -109,15 +111,17 @@
 //! | `<target>:window-<ms>-leases`, `-demand`, `-gone` | sorted sets | as for a token bucket |
 //! | `<target>:quiet` | hash, only during a pause | when the pause of a quiet period ends, and which process sends the probe |
 //! | `<target>:votes`, `:asked` | sorted sets | which processes wait without having been told to, and until when |
+//! | `<target>:open` | sorted set | the processes whose breaker is open |
 //! | `<target>:admission`, `:servers` | hash, sorted set | which server has which share of the rate of an admission, and when it ends |
-//! | `processes` | sorted set | the processes that report, if there is a quiet period |
+//! | `processes` | sorted set | the processes that report, if there is a quiet period or a breaker |
 //! | `controls` | hash | the text of the operator controls, its note, version and end; expires after 30 days without a report |
 //! | `controls-changes` | list | the last 100 changes, the newest first: the note, and the text after a line break; expires likewise |
 //!
 //! One script makes a report, and another sets controls. They are called by their digests, so two releases with different scripts run side by side. An account needs `EVALSHA`,
 //! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
 //! `ZREMRANGEBYSCORE` on these keys, for a token bucket or a window. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
-//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. An admission needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
+//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. A breaker needs `EVALSHA`, `SCRIPT LOAD`, `TIME`,
+//! `PEXPIRE`, `ZADD`, `ZREM`, `ZCARD` and `ZREMRANGEBYSCORE`. An admission needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
 //! `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD` and `ZRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
 //! and setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
 //!
@@ -154,6 +158,7 @@ pub use error::{SettingsError, SettingsProblem};
 pub use event::FleetEvent;
 pub use fleet::{ControlsSnapshot, Fleet, FleetBuilder, FleetSnapshot};
 pub use guards::admission::{SharedAdmission, SharedAdmissionBuilder, SharedAdmissionSnapshot};
+pub use guards::breaker::{SharedBreaker, SharedBreakerBuilder, SharedBreakerSnapshot};
 pub use guards::control_store::{ControlStore, ControlStoreError, StoredControls};
 pub use guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
 pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};

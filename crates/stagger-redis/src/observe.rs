@@ -22,7 +22,7 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
 
     use metrics::{counter, gauge};
 
-    use crate::target::{AdmissionTarget, QuietTarget, TokenTarget, WindowTarget};
+    use crate::target::{AdmissionTarget, BreakerTarget, QuietTarget, TokenTarget, WindowTarget};
 
     let counts = &registry.counts;
     let labels = [("namespace", namespace.to_owned())];
@@ -58,6 +58,11 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
         counter!("stagger_fleet_admission_reserved_total", &labels).absolute(seen.reserved);
         counter!("stagger_fleet_admission_deferred_total", &labels).absolute(seen.deferred);
     });
+    registry.for_each(|breaker: &Arc<BreakerTarget>, _| {
+        let labels = labels_of(&breaker.name);
+        gauge!("stagger_fleet_breakers_open", &labels).set(breaker.opinion.open() as f64);
+        gauge!("stagger_fleet_breaker_advised", &labels).set(f64::from(u8::from(breaker.opinion.is_advised())));
+    });
     registry.for_each(|quiet: &Arc<QuietTarget>, _| {
         let left = quiet.pause.left(now) as f64 / 1e6;
         gauge!("stagger_fleet_quiet_remaining_seconds", &labels_of(&quiet.name)).set(left);
@@ -85,6 +90,9 @@ pub(crate) fn tell(namespace: &str, event: &FleetEvent) {
         }
         FleetEvent::ControlsEnded => {
             tracing::warn!(target: "stagger", namespace, "operator controls ended, all targets are enforced");
+        }
+        FleetEvent::BreakerAdvised { target, open } => {
+            tracing::info!(target: "stagger", namespace, guard = target, open, "breakers of the fleet open, half of the evidence is enough");
         }
         FleetEvent::Paused { target, remaining } => {
             tracing::info!(target: "stagger", namespace, guard = target, remaining_s = remaining.as_secs_f64(), "fleet paused");

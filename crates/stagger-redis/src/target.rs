@@ -3,6 +3,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
+use stagger::breaker::CircuitBreaker;
 use stagger::control::RetryControls;
 use stagger::guard::{QuietPeriod, QuietState};
 use tokio::sync::{Notify, Semaphore};
@@ -11,6 +12,7 @@ use tokio::time::Instant;
 use crate::controls::obeyed::ObeyedControls;
 use crate::error::SettingsProblem;
 use crate::protocol::claim::{Calls, PauseClaim};
+use crate::protocol::opinion::Opinion;
 use crate::protocol::pause::Pause;
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::queue::Queue;
@@ -57,6 +59,17 @@ pub(crate) struct QuietTarget {
     pub(crate) needs_several: bool,
     pub(crate) local: Arc<QuietPeriod>,
     pub(crate) pause: Pause,
+}
+
+/// One breaker of a fleet in this process.
+#[derive(Debug)]
+pub(crate) struct BreakerTarget {
+    pub(crate) name: Box<str>,
+    pub(crate) key: String,
+    pub(crate) local: Arc<CircuitBreaker>,
+    pub(crate) opinion: Opinion,
+    /// The changes of state of the breaker when it was looked at last.
+    pub(crate) noted: AtomicU64,
 }
 
 /// One admission of a fleet in this process.
@@ -162,6 +175,24 @@ impl Guard for QuietTarget {
     }
 }
 
+impl Guard for BreakerTarget {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, _: &Self) -> bool {
+        true
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        &guards.breakers
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        &mut guards.breakers
+    }
+}
+
 impl Guard for AdmissionTarget {
     fn name(&self) -> &str {
         &self.name
@@ -186,6 +217,7 @@ pub(crate) struct Guards {
     tokens: Vec<Registered<TokenTarget>>,
     windows: Vec<Registered<WindowTarget>>,
     quiet: Vec<Registered<QuietTarget>>,
+    breakers: Vec<Registered<BreakerTarget>>,
     admissions: Vec<Registered<AdmissionTarget>>,
 }
 
@@ -269,7 +301,8 @@ impl Registry {
     pub(crate) fn hold<T: Guard>(alive: &Arc<Alive>, guard: T) -> Result<Arc<Held<T>>, SettingsProblem> {
         let registry = &alive.0;
         let mut guards = registry.lock();
-        let count = guards.tokens.len() + guards.windows.len() + guards.quiet.len() + guards.admissions.len();
+        let budgets = guards.tokens.len() + guards.windows.len();
+        let count = budgets + guards.quiet.len() + guards.breakers.len() + guards.admissions.len();
         let list = T::of_mut(&mut guards);
         for registered in list.iter().filter(|registered| registered.guard.name() == guard.name()) {
             let Some(held) = registered.held.upgrade() else { continue };

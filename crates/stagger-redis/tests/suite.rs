@@ -5,6 +5,7 @@ mod suite {
     #[cfg(all(feature = "cluster", feature = "rustls", feature = "sentinel"))]
     mod addresses;
     mod admission;
+    mod breaker;
     mod controls;
     mod failures;
     mod fleet;

@@ -13,12 +13,14 @@ use tokio::time::sleep_until;
 
 use super::leases::{Leases, Moment};
 use crate::event::{FleetEvent, Listener};
+use crate::guards::breaker::apply;
 use crate::observe;
 use crate::protocol::claim::PauseReply;
+use crate::protocol::opinion::{Advice, Changed};
 use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
 use crate::store::script::{self, Exchange, Reply};
-use crate::target::{AdmissionTarget, QuietTarget, Registry};
+use crate::target::{AdmissionTarget, BreakerTarget, Guard, QuietTarget, Registry};
 
 /// Settings of the task.
 pub(crate) struct Settings {
@@ -42,6 +44,7 @@ struct State {
     tokens: Leases<Limits>,
     windows: Leases<WindowLimits>,
     pauses: Vec<Arc<QuietTarget>>,
+    breakers: Vec<Arc<BreakerTarget>>,
     admissions: Vec<Arc<AdmissionTarget>>,
     listener: Option<Listener>,
     namespace: Box<str>,
@@ -77,6 +80,7 @@ impl Task {
             tokens: Leases::default(),
             windows: Leases::default(),
             pauses: Vec::new(),
+            breakers: Vec::new(),
             admissions: Vec::new(),
             listener,
             namespace: namespace.into(),
@@ -131,6 +135,7 @@ impl State {
         self.tokens.is_empty()
             && self.windows.is_empty()
             && self.pauses.is_empty()
+            && self.breakers.is_empty()
             && self.admissions.is_empty()
             && self.registry.controls().is_none()
     }
@@ -148,11 +153,8 @@ impl State {
                 is_early = true;
             }
         });
-        let known = core::mem::take(&mut self.pauses);
-        // After the end a process still leaves those that it had.
-        self.pauses = if self.registry.is_closed() { known.clone() } else { self.registry.used() };
-        let is_new = |quiet: &Arc<QuietTarget>| !known.iter().any(|known| Arc::ptr_eq(known, quiet));
-        is_early | self.pauses.iter().any(|quiet| quiet.pause.has_news() || is_new(quiet))
+        is_early |= take_views(&self.registry, &mut self.breakers, BreakerTarget::note);
+        is_early | take_views(&self.registry, &mut self.pauses, |quiet| quiet.pause.has_news())
     }
 
     /// Notes the time, and refills the local shares if the process uses them.
@@ -163,6 +165,9 @@ impl State {
             let counts = &self.registry.counts;
             counts.is_leased.store(false, Ordering::Relaxed);
             counts.losses.fetch_add(1, Ordering::Relaxed);
+            for breaker in &self.breakers {
+                breaker.opinion.on_loss().into_iter().for_each(|changed| apply(&breaker.local, changed));
+            }
             for quiet in &self.pauses {
                 quiet.pause.on_loss(self.seed.draw(now) % self.process.timing().period, now);
             }
@@ -199,6 +204,8 @@ impl State {
         let windows = self.windows.claims(&self.registry, is_closed, moment);
         self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
         let pauses: Vec<_> = self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(sent))).collect();
+        let opinions: Vec<_> =
+            self.breakers.iter().map(|breaker| (Arc::clone(breaker), breaker.opinion.claim())).collect();
         let shares = self.share_claims(is_closed);
         let (processes_key, controls_key) = (self.processes.clone(), self.controls.clone());
         let controls = self.registry.controls();
@@ -211,6 +218,7 @@ impl State {
             windows: &windows.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
             pauses: &pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
             processes: &processes_key,
+            breakers: &opinions.iter().map(|(breaker, is_open)| (&*breaker.key, *is_open)).collect::<Vec<_>>(),
             admissions: &shares.iter().map(|(admission, claim)| (&admission.keys, *claim)).collect::<Vec<_>>(),
             controls: controls.as_ref().map(|controls| (&*controls_key, controls.known().version)),
         };
@@ -231,6 +239,7 @@ impl State {
                 windows: window_leases,
                 processes,
                 pauses: replies,
+                advice,
                 shares: granted,
                 controls: obeyed,
             }) => {
@@ -247,6 +256,9 @@ impl State {
                 let was = self.process.on_reply(store, seen, sent, self.now());
                 for ((quiet, _), reply) in pauses.iter().zip(replies) {
                     self.on_pause(quiet, reply, &timing);
+                }
+                for ((breaker, _), advice) in opinions.iter().zip(advice) {
+                    self.on_advice(breaker, advice);
                 }
                 for ((admission, claim), lease) in shares.iter().zip(&granted) {
                     if let (Some(_), Some(lease)) = (claim.line, lease) {
@@ -303,6 +315,14 @@ impl State {
         }
     }
 
+    fn on_advice(&self, breaker: &BreakerTarget, advice: Advice) {
+        let Some(changed) = breaker.opinion.on_reply(advice) else { return };
+        apply(&breaker.local, changed);
+        if changed == Changed::Advised {
+            self.tell(&FleetEvent::BreakerAdvised { target: breaker.name.to_string(), open: advice.open });
+        }
+    }
+
     fn on_failure(&mut self, reason: String) {
         self.registry.counts.failures.fetch_add(1, Ordering::Relaxed);
         self.reason = reason;
@@ -347,4 +367,13 @@ impl State {
         self.draws += 1;
         self.seed.draw(self.draws) % n
     }
+}
+
+/// Takes over the guards of one kind that share a view, and returns whether to report early: one is new, or has news. At the end of
+/// the process it still leaves those that it had.
+fn take_views<T: Guard>(registry: &Registry, known: &mut Vec<Arc<T>>, has_news: impl Fn(&T) -> bool) -> bool {
+    let former = core::mem::take(known);
+    *known = if registry.is_closed() { former.clone() } else { registry.used() };
+    let is_new = |guard: &Arc<T>| !former.iter().any(|former| Arc::ptr_eq(former, guard));
+    known.iter().any(|guard| has_news(guard) || is_new(guard))
 }

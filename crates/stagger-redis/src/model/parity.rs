@@ -27,9 +27,16 @@ pub(super) fn script() -> Script {
 fn only_leases(reply: claim::Reply) -> Reply {
     match reply {
         claim::Reply::Again => Reply::Again,
-        claim::Reply::Done { now, leases } => {
-            Reply::Done { now, leases, windows: vec![], processes: 0, pauses: vec![], shares: vec![], controls: None }
-        }
+        claim::Reply::Done { now, leases } => Reply::Done {
+            now,
+            leases,
+            windows: vec![],
+            processes: 0,
+            pauses: vec![],
+            advice: vec![],
+            shares: vec![],
+            controls: None,
+        },
     }
 }
 
@@ -135,6 +142,7 @@ fn the_script_does_what_its_model_does() {
                 windows: &[],
                 pauses: &[],
                 processes: "",
+                breakers: &[],
                 admissions: &[],
                 controls: None,
             };
@@ -204,6 +212,7 @@ fn the_script_pauses_as_its_model_does() {
                 windows: &[],
                 pauses: &[(&keys, claim)],
                 processes: &key,
+                breakers: &[],
                 admissions: &[],
                 controls: None,
             };
@@ -214,6 +223,7 @@ fn the_script_pauses_as_its_model_does() {
                 windows: vec![],
                 processes: count,
                 pauses: vec![want],
+                advice: vec![],
                 shares: vec![],
                 controls: None,
             };
@@ -273,6 +283,7 @@ fn the_script_shares_an_admission_as_its_model_does() {
                 windows: &[],
                 pauses: &[],
                 processes: "",
+                breakers: &[],
                 admissions: &[(&keys, claim)],
                 controls: None,
             };
@@ -284,6 +295,7 @@ fn the_script_shares_an_admission_as_its_model_does() {
                 windows: vec![],
                 processes: 0,
                 pauses: vec![],
+                advice: vec![],
                 shares,
                 controls: None,
             };

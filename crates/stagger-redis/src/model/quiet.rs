@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::protocol::claim::{Calls, PauseClaim, PauseReply};
 use stagger_lease::claim::Timing;
 
-const VOTED: i64 = 10_000_000;
+pub(super) const VOTED: i64 = 10_000_000;
 const PROBED: i64 = 30_000_000;
 
 /// The processes of a namespace that report.
@@ -39,6 +39,11 @@ pub(crate) enum Fault {
     KeepsProbe,
     /// One process that has decided to wait is enough.
     NoQuorum,
+}
+
+/// Returns how many processes must say the same before it holds for all.
+pub(super) fn quorum(processes: u64) -> u64 {
+    processes.div_ceil(10).max(2)
 }
 
 impl Processes {
@@ -80,7 +85,7 @@ impl StoredPause {
             self.asked.retain(|id, _| self.votes.contains_key(id));
             self.votes.insert(id, now);
             self.asked.insert(id, now + decided.min(longest));
-            let needed = if fault == Fault::NoQuorum { 1 } else { processes.div_ceil(10).max(2) };
+            let needed = if fault == Fault::NoQuorum { 1 } else { quorum(processes) };
             if self.votes.len() as u64 >= needed {
                 told = told.max(self.asked.values().max().map_or(0, |until| until - now));
             }

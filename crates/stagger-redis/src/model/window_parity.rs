@@ -73,6 +73,7 @@ fn the_script_shares_a_window_as_its_model_does() {
                 windows: &[(&keys, claim)],
                 pauses: &[],
                 processes: "",
+                breakers: &[],
                 admissions: &[],
                 controls: None,
             };
@@ -84,6 +85,7 @@ fn the_script_shares_a_window_as_its_model_does() {
                 windows,
                 processes: 0,
                 pauses: vec![],
+                advice: vec![],
                 shares: vec![],
                 controls: None,
             };

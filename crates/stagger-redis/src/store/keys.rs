@@ -25,6 +25,11 @@ pub(crate) fn quiet_keys(namespace: &str, target: &str) -> QuietKeys {
     ["quiet", "votes", "asked"].map(|kind| key(namespace, target, kind))
 }
 
+/// Returns the key of a breaker, `{stagger:<namespace>}:<target>:open`.
+pub(crate) fn breaker_key(namespace: &str, target: &str) -> String {
+    key(namespace, target, "open")
+}
+
 /// Returns the keys of an admission: `{stagger:<namespace>}:<target>:admission`, and one with another kind.
 pub(crate) fn admission_keys(namespace: &str, target: &str) -> AdmissionKeys {
     ["admission", "servers"].map(|kind| key(namespace, target, kind))

@@ -5,7 +5,7 @@
 -- ARGV: for how long the process was told to wait (0: no more than is known), for how long it has decided to, the longest pause,
 -- whether its calls are held (0), it has a probe under way (1), or they start (2), whether it has calls that wait.
 -- Reply: the rest of the pause, for how long the process shall wait from now on.
-local VOTED, PROBED = 10000000, 30000000
+local PROBED = 30000000
 
 local function pause(quiet, votes, asked, processes, from)
   local told, decided, longest, state, waiting = numbers(from, 5)
@@ -28,7 +28,7 @@ local function pause(quiet, votes, asked, processes, from)
     redis.call('ZADD', asked, text(now + math.min(decided, longest)), id)
     redis.call('PEXPIRE', votes, ttl)
     redis.call('PEXPIRE', asked, ttl)
-    if redis.call('ZCARD', votes) >= math.max(2, math.ceil(processes / 10)) then
+    if redis.call('ZCARD', votes) >= quorum(processes) then
       told = math.max(told, tonumber(redis.call('ZREVRANGE', asked, 0, 0, 'WITHSCORES')[2]) - now)
     end
   end

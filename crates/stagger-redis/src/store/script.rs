@@ -2,6 +2,7 @@ use redis::{Script, ScriptInvocation};
 
 use crate::controls::obeyed::ControlsReply;
 use crate::protocol::claim::{PauseClaim, PauseReply};
+use crate::protocol::opinion::Advice;
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::claim::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
@@ -14,6 +15,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("tokens.lua"),
     include_str!("window.lua"),
     include_str!("quiet.lua"),
+    include_str!("breaker.lua"),
     include_str!("admission.lua"),
     include_str!("controls.lua"),
     include_str!("reply.lua")
@@ -36,12 +38,15 @@ pub(crate) struct Exchange<'a> {
     pub(crate) pauses: &'a [(&'a QuietKeys, PauseClaim)],
     /// The key of the processes of the namespace.
     pub(crate) processes: &'a str,
+    /// The key of each breaker, and whether that of the process is open.
+    pub(crate) breakers: &'a [(&'a str, bool)],
     pub(crate) admissions: &'a [(&'a AdmissionKeys, ShareClaim)],
     /// The key of the operator controls, and the version that the process has.
     pub(crate) controls: Option<(&'a str, u64)>,
 }
 
 /// The reply to a report.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// The store's clock is not what the process expects: report again.
@@ -54,10 +59,12 @@ pub(crate) enum Reply {
         leases: Vec<Option<Lease>>,
         /// In the order of the claims.
         windows: Vec<Option<WindowLease>>,
-        /// The processes of the namespace, if there is a quiet period.
+        /// The processes of the namespace, if there is a quiet period or a breaker.
         processes: u64,
         /// In the order of the claims.
         pauses: Vec<PauseReply>,
+        /// In the order of the claims.
+        advice: Vec<Advice>,
         /// In the order of the claims; nothing if the report was old.
         shares: Vec<Option<ShareLease>>,
         controls: Option<ControlsReply>,
@@ -66,7 +73,7 @@ pub(crate) enum Reply {
 
 /// Returns the call of `script` that makes a report.
 pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> ScriptInvocation<'a> {
-    let Exchange { id, report, timing, is_leaving, tokens, windows, pauses, processes, admissions, controls } =
+    let Exchange { id, report, timing, is_leaving, tokens, windows, pauses, processes, breakers, admissions, controls } =
         *exchange;
     let mut call = script.prepare_invoke();
     let budget_keys = tokens.iter().flat_map(|(keys, _)| *keys).chain(windows.iter().flat_map(|(keys, _)| *keys));
@@ -74,8 +81,11 @@ pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> Scr
     keys.for_each(|key| {
         call.key(key);
     });
-    if !pauses.is_empty() {
+    if !pauses.is_empty() || !breakers.is_empty() {
         call.key(processes);
+    }
+    for (key, _) in breakers {
+        call.key(*key);
     }
     admissions.iter().flat_map(|(keys, _)| *keys).for_each(|key| {
         call.key(key);
@@ -86,8 +96,8 @@ pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> Scr
     // All ids have one length, so that the store orders them as numbers.
     call.arg(format!("{id:016x}")).arg(report.number).arg(signed(report.expected));
     call.arg(u8::from(report.resync)).arg(timing.lease).arg(timing.period).arg(TIME_TO_LIVE);
-    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(windows.len()).arg(pauses.len()).arg(admissions.len());
-    call.arg(u8::from(controls.is_some()));
+    call.arg(u8::from(is_leaving)).arg(tokens.len()).arg(windows.len()).arg(pauses.len());
+    call.arg(breakers.len()).arg(admissions.len()).arg(u8::from(controls.is_some()));
     for (_, Claim { epoch, spent, earned, held, want, limits }) in tokens {
         call.arg(*epoch).arg(*spent).arg(*earned).arg(*held).arg(signed(*want));
         call.arg(limits.capacity).arg(limits.refill).arg(limits.initial).arg(limits.cost);
@@ -98,6 +108,9 @@ pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> Scr
     }
     for (_, PauseClaim { told, decided, longest, calls, is_wanted }) in pauses {
         call.arg(*told).arg(*decided).arg(*longest).arg(*calls as u8).arg(u8::from(*is_wanted));
+    }
+    for (_, is_open) in breakers {
+        call.arg(u8::from(*is_open));
     }
     for (_, ShareClaim { held, weight, most, line }) in admissions {
         call.arg(*held).arg(*weight).arg(*most).arg(signed(*line));
@@ -123,6 +136,7 @@ fn list(counts: &[u64]) -> String {
 /// Reads the reply to a report; `None` if it is not one.
 pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>) -> Option<Reply> {
     let (tokens, pauses, admissions) = (exchange.tokens.len(), exchange.pauses.len(), exchange.admissions.len());
+    let breakers = exchange.breakers.len();
     let number = |value: i64| u64::try_from(value).ok();
     let (&[status, now], values) = values.split_first_chunk::<2>()?;
     if status == 0 {
@@ -130,7 +144,8 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
     }
     let (leases, values) = values.split_at_checked(tokens * 4)?;
     let (windows, values) = values.split_at_checked(exchange.windows.len() * 4)?;
-    let (processes, values) = if pauses == 0 { (0, values) } else { values.split_first().map(|(n, v)| (*n, v))? };
+    let (processes, values) =
+        if pauses + breakers == 0 { (0, values) } else { values.split_first().map(|(n, v)| (*n, v))? };
     let (values, controls) = if exchange.controls.is_none() {
         (values, None)
     } else {
@@ -139,10 +154,15 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         let news = texts.next().map(|text| (text, texts.next().unwrap_or_default()));
         (values, Some(ControlsReply { version: number(version)?, age: number(age)?, left: number(left), news }))
     };
-    let (replies, shares) = values.split_at_checked(pauses * 2)?;
-    let ((leases, []), (windows, []), (replies, []), (shares, [])) =
-        (leases.as_chunks::<4>(), windows.as_chunks::<4>(), replies.as_chunks::<2>(), shares.as_chunks::<3>())
-    else {
+    let (replies, values) = values.split_at_checked(pauses * 2)?;
+    let (advice, shares) = values.split_at_checked(breakers * 2)?;
+    let ((leases, []), (windows, []), (replies, []), (advice, []), (shares, [])) = (
+        leases.as_chunks::<4>(),
+        windows.as_chunks::<4>(),
+        replies.as_chunks::<2>(),
+        advice.as_chunks::<2>(),
+        shares.as_chunks::<3>(),
+    ) else {
         return None;
     };
     if status != 1 || shares.len() != admissions {
@@ -157,6 +177,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         Some(number(retries).map(|retries| WindowLease { retries, processes, allowed, left }))
     };
     let pause = |&[left, wait]: &[i64; 2]| Some(PauseReply { left: number(left)?, wait: number(wait)? });
+    let advise = |&[open, is_enough]: &[i64; 2]| Some(Advice { open: number(open)?, is_enough: is_enough == 1 });
     let share = |&[share, horizon, processes]: &[i64; 3]| {
         let (horizon, processes) = (number(horizon)?, number(processes)?);
         Some(number(share).map(|share| ShareLease { share, horizon, processes }))
@@ -167,6 +188,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         windows: windows.iter().map(window).collect::<Option<_>>()?,
         processes: number(processes)?,
         pauses: replies.iter().map(pause).collect::<Option<_>>()?,
+        advice: advice.iter().map(advise).collect::<Option<_>>()?,
         shares: shares.iter().map(share).collect::<Option<_>>()?,
         controls,
     })
@@ -181,7 +203,7 @@ mod tests {
 
     /// Calls `f` with an exchange on so many guards.
     fn with(
-        [tokens, windows, pauses, admissions]: [usize; 4],
+        [tokens, windows, pauses, breakers, admissions]: [usize; 5],
         controls: Option<(&str, u64)>,
         f: impl FnOnce(&Exchange<'_>),
     ) {
@@ -206,6 +228,7 @@ mod tests {
             windows: &vec![(&keys, window); windows],
             pauses: &vec![(&quiet_keys, pause); pauses],
             processes: "",
+            breakers: &vec![("open", false); breakers],
             admissions: &vec![(&admission_keys, share); admissions],
             controls,
         });
@@ -228,10 +251,11 @@ mod tests {
                 windows: vec![],
                 processes: 0,
                 pauses: vec![],
+                advice: vec![],
                 shares: vec![],
                 controls: Some(controls),
             });
-            with([0; 4], Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
+            with([0; 5], Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
         }
     }
 
@@ -239,7 +263,16 @@ mod tests {
     fn a_reply_that_is_not_of_the_script_is_rejected() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
         let all = |leases, processes, pauses, shares| {
-            Some(Reply::Done { now: 9, leases, windows: vec![], processes, pauses, shares, controls: None })
+            Some(Reply::Done {
+                now: 9,
+                leases,
+                windows: vec![],
+                processes,
+                pauses,
+                advice: vec![],
+                shares,
+                controls: None,
+            })
         };
         let done = |leases| all(leases, 0, vec![], vec![]);
         let pauses = || vec![PauseReply { left: 30, wait: 40 }];
@@ -266,29 +299,29 @@ mod tests {
             (&[1, 9, 8, -30, 40], 0, 1, None),
             (&[1, 9, 8, 30, 40, 50, 60], 0, 1, None),
         ] {
-            with([tokens, 0, pauses, 0], None, |exchange| {
+            with([tokens, 0, pauses, 0, 0], None, |exchange| {
                 assert_eq!(reply(values, exchange, vec![]), want, "{values:?}")
             });
         }
         for (values, counts, want) in [
-            (&[1, 9, 500, 60, 2][..], [0, 0, 0, 1], all(vec![], 0, vec![], vec![share])),
-            (&[1, 9, -1, 0, 0, 500, 60, 2], [0, 0, 0, 2], all(vec![], 0, vec![], vec![None, share])),
+            (&[1, 9, 500, 60, 2][..], [0, 0, 0, 0, 1], all(vec![], 0, vec![], vec![share])),
+            (&[1, 9, -1, 0, 0, 500, 60, 2], [0, 0, 0, 0, 2], all(vec![], 0, vec![], vec![None, share])),
             (
                 &[1, 9, 7, 5, 2, -3, 8, 30, 40, 500, 60, 2],
-                [1, 0, 1, 1],
+                [1, 0, 1, 0, 1],
                 all(vec![Some(lease)], 8, pauses(), vec![share]),
             ),
-            (&[1, 9, 500, 60], [0, 0, 0, 1], None),
-            (&[1, 9, 500, 60, 2], [0, 0, 0, 2], None),
-            (&[1, 9, 500, 60, 2, 1], [0, 0, 0, 1], None),
-            (&[1, 9, 500, -60, 2], [0, 0, 0, 1], None),
+            (&[1, 9, 500, 60], [0, 0, 0, 0, 1], None),
+            (&[1, 9, 500, 60, 2], [0, 0, 0, 0, 2], None),
+            (&[1, 9, 500, 60, 2, 1], [0, 0, 0, 0, 1], None),
+            (&[1, 9, 500, -60, 2], [0, 0, 0, 0, 1], None),
         ] {
             with(counts, None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
         }
     }
 
     #[test]
-    fn windows_are_between_the_buckets_and_the_pauses() {
+    fn windows_are_between_the_buckets_and_the_pauses_and_advice_after_these() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
         let window = WindowLease { retries: 6, processes: 2, allowed: 40, left: -1 };
         let all = |windows| Reply::Done {
@@ -297,16 +330,18 @@ mod tests {
             windows,
             processes: 8,
             pauses: vec![PauseReply { left: 30, wait: 40 }],
+            advice: vec![Advice { open: 3, is_enough: true }],
             shares: vec![],
             controls: None,
         };
         for (values, want) in [
-            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, -1, 8, 30, 40][..], Some(all(vec![Some(window)]))),
-            (&[1, 9, 7, 5, 2, -3, -1, 0, 0, 0, 8, 30, 40], Some(all(vec![None]))),
-            (&[1, 9, 7, 5, 2, -3, 6, 2, -40, -1, 8, 30, 40], None),
-            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, 8, 30, 40], None),
+            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, -1, 8, 30, 40, 3, 1][..], Some(all(vec![Some(window)]))),
+            (&[1, 9, 7, 5, 2, -3, -1, 0, 0, 0, 8, 30, 40, 3, 1], Some(all(vec![None]))),
+            (&[1, 9, 7, 5, 2, -3, 6, 2, -40, -1, 8, 30, 40, 3, 1], None),
+            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, 8, 30, 40, 3, 1], None),
+            (&[1, 9, 7, 5, 2, -3, 6, 2, 40, -1, 8, 30, 40, -3, 1], None),
         ] {
-            with([1, 1, 1, 0], None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
+            with([1, 1, 1, 1, 0], None, |exchange| assert_eq!(reply(values, exchange, vec![]), want, "{values:?}"));
         }
     }
 

@@ -24,6 +24,7 @@ async fn every_metric_is_recorded_under_its_documented_name() {
     let fleet = Fleet::builder(&redis.url(), 1).namespace("shop").build().unwrap();
     let tokens = fleet.tokens("t").build().unwrap();
     let window = fleet.window("t").build().unwrap();
+    let breaker = fleet.breaker("t").build().unwrap();
     let quiet = fleet.quiet_period("t").build().unwrap();
     let admission = fleet.admission("t", 100, stagger::admission::Secret::new([7; 16])).build().unwrap();
     fleet.controls(&stagger::control::RetryControls::new());
@@ -41,5 +42,5 @@ async fn every_metric_is_recorded_under_its_documented_name() {
     assert!(matches!(value("stagger_fleet_leased"), Some(DebugValue::Gauge(leased)) if leased.0 < 0.5));
     assert!(matches!(value("stagger_fleet_losses_total"), Some(DebugValue::Counter(1))));
     assert!(recorded.iter().all(|(_, _, description, _)| description.is_some()));
-    drop((tokens, window, quiet, admission));
+    drop((tokens, window, breaker, quiet, admission));
 }
