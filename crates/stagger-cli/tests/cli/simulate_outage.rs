@@ -124,3 +124,12 @@ fn a_system_that_was_down_before_the_outage_is_reported() {
     let text = said(&mut simulate(&LIGHTLY_LOADED));
     assert!(!text.contains("before the outage"), "{text}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_document_has_the_same_bytes_on_all_processors_and_on_one() {
+    let document = || said(&mut simulate(&["outage", "--seeds=2", "--horizon=40s", "--json"]));
+    let first = document();
+    crate::simulate_system::use_one_processor();
+    assert_eq!(first, document());
+}
