@@ -40,9 +40,10 @@
 //!
 //! - `serde` (off by default; without it the core is the only dependency): the module `storm`, results as a document
 //!   with a schema, and JSON in `lint::log`, which reads the output of `stagger run --log json`.
-//! - `toml` (off by default): `system::SystemFile`, systems of services as TOML files.
+//! - `toml` (off by default): `system::SystemFile`, systems of services as TOML files, and their checks.
+//! - `config` (off by default): `lint::config`, checks of configurations of Istio, Envoy, gRPC, nginx, systemd and others.
 //!
-//! No type of another dependency than `stagger-core` is in the public interface. With `serde`, the traits of serde 1 are implemented.
+//! No type of another dependency than `stagger-core` and, with `config`, `stagger-config` is in the public interface. With `serde`, the traits of serde 1 are implemented.
 //!
 //! # Randomness
 //!

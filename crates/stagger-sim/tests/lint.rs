@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod lint {
     mod as_shipped;
+    #[cfg(feature = "config")]
+    mod configs;
     mod examples;
     mod fixes;
     mod logs;

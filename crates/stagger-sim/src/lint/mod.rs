@@ -6,7 +6,8 @@
 //! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`]
 //! returns the policy with all suggestions applied.
 //!
-//! [`log`] checks delays that were measured, and `SystemFile::check` of [`system`](crate::system) the retries between services.
+//! [`config`](https://docs.rs/stagger-sim/latest/stagger_sim/lint/config/index.html) checks configurations of other systems,
+//! [`log`] delays that were measured, and `SystemFile::check` of [`system`](crate::system) the retries between services.
 //!
 //! ```
 //! use stagger_core::Policy;
@@ -23,6 +24,8 @@
 mod analysis;
 mod budget;
 mod change;
+#[cfg(feature = "config")]
+pub mod config;
 pub(crate) mod context;
 mod cost;
 mod error;

@@ -2,7 +2,7 @@ use core::fmt;
 
 use super::analysis::PolicyAnalysis;
 use super::change::Change;
-use super::rules::{ALL, OF_LOGS, OF_SYSTEMS};
+use super::rules::{ALL, OF_CONFIGS, OF_LOGS, OF_SYSTEMS};
 
 /// A rule: what it checks, and why it matters.
 pub struct Rule {
@@ -12,7 +12,7 @@ pub struct Rule {
     pub(super) title: &'static str,
     pub(super) rationale: &'static str,
     pub(super) details: &'static str,
-    /// Checks a policy; returns `None` for rules for logs and systems.
+    /// Checks a policy; returns `None` for rules for logs, systems and configurations.
     pub(super) check: fn(&PolicyAnalysis<'_>) -> Option<Diagnosis>,
 }
 
@@ -39,9 +39,9 @@ impl Severity {
 
 impl Rule {
     /// Returns all rules, ordered by code: first those for policies (`S…`), then those for logs (`L…`), then those for
-    /// systems of services (`M…`).
+    /// systems of services (`M…`), then those for configurations of other systems (`C…`).
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        ALL.into_iter().chain(OF_LOGS).chain(OF_SYSTEMS)
+        ALL.into_iter().chain(OF_LOGS).chain(OF_SYSTEMS).chain(OF_CONFIGS)
     }
 
     /// Returns the rule with this code or name, ignoring case.

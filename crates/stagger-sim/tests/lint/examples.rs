@@ -227,7 +227,7 @@ fn codes_and_names_are_unique_and_every_rule_is_documented() {
         assert!(sentence(rule.title()) && sentence(rule.rationale()) && sentence(rule.details()), "{rule:?}");
         assert!(!rule.rationale().ends_with('.') && rule.details().ends_with('.'), "{rule:?}");
     }
-    assert!(rules.is_sorted_by_key(|rule| ("SLM".find(&rule.code()[..1]), rule.code())));
+    assert!(rules.is_sorted_by_key(|rule| ("SLMC".find(&rule.code()[..1]), rule.code())));
     assert_eq!(Rule::find("S999"), None);
 }
 

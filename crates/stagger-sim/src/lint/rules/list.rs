@@ -1,7 +1,7 @@
 use super::super::rule::Rule;
 use super::{
-    base, budget, cap, ceiling, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect, queue,
-    system,
+    base, budget, cap, ceiling, config, connection, fleet, hint, idempotency, jitter, knocking, limit, log, no_effect,
+    queue, system,
 };
 
 /// The rules for policies, ordered by code.
@@ -46,4 +46,20 @@ pub(in crate::lint) static OF_SYSTEMS: [&Rule; 6] = [
     &system::DEADLINE_DROPPED,
     &system::LOOP_GAIN,
     &system::STALE_QUEUE,
+];
+
+/// The rules for configurations of other systems, ordered by code.
+pub(in crate::lint) static OF_CONFIGS: [&Rule; 12] = [
+    &config::RETRIES_BY_DEFAULT,
+    &config::LAYERS_OF_FILES,
+    &config::NO_TIMEOUT,
+    &config::NO_DELAY,
+    &config::GIVES_UP,
+    &config::LIMIT_UNREACHABLE,
+    &config::IMPATIENT_PROBE,
+    &config::FIELD_WITHOUT_EFFECT,
+    &config::BINDS_NOTHING,
+    &config::REFUSED_VALUE,
+    &config::LAYERS_INVERT,
+    &config::NO_RETRY_BUDGET,
 ];

@@ -4,6 +4,7 @@ mod base;
 mod budget;
 mod cap;
 mod ceiling;
+pub(in crate::lint) mod config;
 mod connection;
 mod fleet;
 mod hint;
@@ -17,5 +18,5 @@ mod no_effect;
 mod queue;
 pub(crate) mod system;
 
-pub(super) use list::{ALL, OF_LOGS, OF_SYSTEMS};
+pub(super) use list::{ALL, OF_CONFIGS, OF_LOGS, OF_SYSTEMS};
 pub(super) use log::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};

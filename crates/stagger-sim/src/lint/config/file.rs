@@ -1,0 +1,121 @@
+use std::collections::HashSet;
+
+use stagger_config::{Entry, EntryKind, Format, ReadError, RemarkKind, read};
+
+use super::calls::Calls;
+use super::draft::Draft;
+use super::edits::Editor;
+use super::processes;
+use crate::lint::FileFinding;
+use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, REFUSED_VALUE};
+
+/// A configuration of another system, with what has been read from it.
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    name: String,
+    pub(super) text: String,
+    format: Option<Format>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// The most text that is read again to see whether fixes help, in bytes.
+const READ_AGAIN: usize = 4 * 1_024 * 1_024;
+
+impl ConfigFile {
+    /// Reads a configuration. The format is found by the content if it is not given.
+    ///
+    /// # Errors
+    /// [`ReadError`] with the place, if it is no configuration that is known, or not valid.
+    pub fn read(name: impl Into<String>, text: impl Into<String>, format: Option<Format>) -> Result<Self, ReadError> {
+        let text = text.into();
+        let entries = read(&text, format)?;
+        Ok(Self { name: name.into(), text, format, entries })
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what the file says about retries, in its order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Checks the file by the [rules](crate::lint::Rule::all) for configurations, and by those for policies whose findings
+    /// can be mended in such a file. Returns the findings in the order of the file.
+    ///
+    /// The edits of a fix have been tried: the file with them has no such finding there, and no new one. If a file is so long
+    /// that trying would take seconds, and where no edit is known, a fix has only its text.
+    #[must_use]
+    pub fn check(&self) -> Vec<FileFinding> {
+        let drafts = self.drafts();
+        let before: HashSet<_> = drafts.iter().map(Draft::key).collect();
+        let mut left = READ_AGAIN;
+        let findings = drafts.iter().filter_map(|draft| {
+            let mut found = draft.finding()?;
+            let Some(fix) = found.fix.as_mut().filter(|fix| !fix.edits.is_empty()) else { return Some(found) };
+            let is_tried = left >= self.text.len();
+            left = left.saturating_sub(self.text.len());
+            let helps = || {
+                let fixed = Self::read("", fix.applied_to(&self.text)?, self.format).ok()?;
+                let after: HashSet<_> = fixed.drafts().iter().map(|draft| draft.key().to_owned()).collect();
+                Some(!after.contains(draft.key()) && after.iter().all(|key| before.contains(key.as_str())))
+            };
+            if !is_tried || helps() != Some(true) {
+                fix.edits.clear();
+            }
+            Some(found)
+        });
+        findings.collect()
+    }
+
+    /// Returns what the rules find, before fixes are tried.
+    fn drafts(&self) -> Vec<Draft> {
+        let editor = Editor::new(&self.text);
+        let mut calls = Calls::new(&editor);
+        let mut drafts: Vec<Draft> = Vec::new();
+        for entry in &self.entries {
+            drafts.extend(remarks(entry, &editor));
+            match entry.kind {
+                EntryKind::Call | EntryKind::Fetch | EntryKind::Step => drafts.extend(calls.check(entry)),
+                EntryKind::Limit => drafts.extend(calls.limit(entry)),
+                EntryKind::Restart => drafts.extend(processes::restart(entry, &editor)),
+                EntryKind::Probe => drafts.extend(processes::probe(entry, &editor)),
+                _ => {}
+            }
+        }
+        drafts.sort_by_key(|draft| (draft.span, draft.rule.code()));
+        drafts
+    }
+}
+
+/// Returns the findings of the reader.
+fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
+    let drafts = entry.remarks.iter().filter_map(|remark| {
+        let rule = match remark.kind {
+            RemarkKind::NoEffect if remark.path == entry.path => &BINDS_NOTHING,
+            RemarkKind::NoEffect => &FIELD_WITHOUT_EFFECT,
+            RemarkKind::Invalid => &REFUSED_VALUE,
+            _ => return None,
+        };
+        let field = remark.path.rsplit(['.', '/']).next().unwrap_or_default();
+        let draft = Draft::new(rule, &remark.path, remark.span).fact(format!("{field}: {}", remark.text));
+        Some(match remark.kind {
+            RemarkKind::NoEffect if remark.path != entry.path => {
+                draft.advise("remove the line, or write what it needs").edits(String::new(), editor.remove(remark.span))
+            }
+            RemarkKind::NoEffect => draft.advise("name it where it is to apply, or remove it"),
+            _ => draft.advise("write a value that the system accepts"),
+        })
+    });
+    drafts.collect()
+}

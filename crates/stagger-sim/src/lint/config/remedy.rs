@@ -1,0 +1,259 @@
+//! How findings about calls are mended, in the syntax of each system.
+
+use core::time::Duration;
+
+use stagger_config::{Entry, Format, Limit};
+use stagger_core::text::Compact;
+
+use super::edits::{Editor, Line};
+use crate::lint::file::Edit;
+
+/// What the file should say, in words, and the edits that write it.
+#[derive(Default)]
+pub(super) struct Remedy {
+    pub(super) text: String,
+    pub(super) advice: String,
+    pub(super) edits: Vec<Edit>,
+}
+
+impl Remedy {
+    fn words(advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..Self::default() }
+    }
+
+    fn line(editor: &Editor<'_>, line: &Line, edits: Vec<Edit>, advice: &str) -> Self {
+        Self { text: editor.written(line), advice: advice.to_owned(), edits }
+    }
+
+    /// A directive of a file without YAML or JSON.
+    fn directive(text: &str, edits: Vec<Edit>, advice: &str) -> Self {
+        Self { text: text.to_owned(), advice: advice.to_owned(), edits }
+    }
+}
+
+/// Limits the time of a call.
+pub(super) fn timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    const ADVICE: &str = "limit the time of the whole call, to less than its caller waits";
+    let stated = entry.settings.timeout.and_then(|timeout| timeout.span());
+    match entry.format {
+        Format::Istio | Format::Envoy | Format::Grpc => {
+            let line = Line::text("timeout", "10s");
+            let edits = stated.map_or_else(|| editor.before(entry.span, &line), |span| editor.replace(span, &line));
+            Remedy::line(editor, &line, edits, ADVICE)
+        }
+        Format::Haproxy => {
+            let text = "timeout server 30s";
+            Remedy::directive(
+                text,
+                editor.line_after(entry.span.start.line, text),
+                "limit the time until the server answers",
+            )
+        }
+        Format::StepFunctions => Remedy::words("set TimeoutSeconds of the state: its default is years"),
+        Format::Dapr => Remedy::words("add a timeout below policies.timeouts, and name it in the target"),
+        _ => Remedy::words(ADVICE),
+    }
+}
+
+/// States how often a call is retried.
+pub(super) fn stated(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    match entry.format {
+        Format::Nginx => {
+            let text = "proxy_next_upstream_tries 2;";
+            let advice = "say what is meant; `proxy_next_upstream off;` turns it off";
+            Remedy::directive(text, editor.line_before(entry.span, text), advice)
+        }
+        Format::Haproxy => {
+            let text = "retries 3";
+            let advice = "say what is meant; `retries 0` turns it off";
+            Remedy::directive(text, editor.line_after(entry.span.start.line, text), advice)
+        }
+        _ => {
+            let line = Line::plain("retries", "{\"attempts\": 2}");
+            let advice = "say what is meant; `attempts: 0` turns it off, where the application retries itself";
+            Remedy::line(editor, &line, editor.before(entry.span, &line), advice)
+        }
+    }
+}
+
+/// Bounds retries that are made at once.
+pub(super) fn delay(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    match entry.format {
+        Format::Nginx => {
+            let text = "proxy_next_upstream_tries 2;\nproxy_next_upstream_timeout 10s;";
+            let mut edits = editor.line_before(entry.span, "proxy_next_upstream_timeout 10s;");
+            if let Some(edit) = edits.first_mut() {
+                edit.text = format!("{}{}", edit.text.replace("timeout 10s", "tries 2"), edit.text);
+            }
+            Remedy::directive(text, edits, "nginx cannot wait: try twice, within a limit of time")
+        }
+        Format::Linkerd => {
+            Remedy::words("Linkerd cannot wait: keep the limit at 1, and set timeout.linkerd.io/request")
+        }
+        Format::Haproxy => {
+            Remedy::words("HAProxy waits only before it tries the same server again: keep `retries` at 1")
+        }
+        _ => Remedy::words("set a delay that grows and is drawn at random, or make one attempt"),
+    }
+}
+
+/// Limits the retries of all calls together.
+pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    const ENVOY: &str = "{\"budget_percent\": {\"value\": 20}, \"min_retry_concurrency\": 3}";
+    match entry.format {
+        Format::Grpc => {
+            let line = Line::plain("retryThrottling", "{\"maxTokens\": 100, \"tokenRatio\": 0.1}");
+            let advice = "add it at the top level: retries stop while half of the tokens are spent";
+            Remedy::line(editor, &line, editor.top(&line), advice)
+        }
+        Format::Envoy => {
+            let line = Line::plain("retry_budget", ENVOY);
+            Remedy::line(
+                editor,
+                &line,
+                Vec::new(),
+                "write a budget below circuit_breakers.thresholds, in place of max_retries",
+            )
+        }
+        Format::Istio => {
+            let line = Line::plain("retryBudget", "{\"percent\": 20, \"minRetryConcurrency\": 3}");
+            let advice = "add it to the trafficPolicy, or connectionPool.http.maxRetries in older releases";
+            Remedy::line(editor, &line, editor.inside(entry.span, &line), advice)
+        }
+        _ => Remedy::words("set circuitBreaker.retryBudget, or a maxParallelRetries of a few"),
+    }
+}
+
+/// Mends a finding of a rule for policies.
+pub(super) fn of_policy(code: &str, entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    match code {
+        "S001" => jitter(entry, editor),
+        "S005" => cap(entry, editor),
+        "S011" => attempts(entry, editor),
+        "S013" => attempt_timeout(entry, editor),
+        _ => only_safe(entry, editor),
+    }
+}
+
+fn jitter(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    let line = match entry.format {
+        Format::StepFunctions => Line::text("JitterStrategy", "FULL"),
+        Format::DotNet => Line::plain("UseJitter", "true"),
+        Format::Resilience4j => Line::plain("enableRandomizedWait", "true"),
+        _ => {
+            return Remedy::words(
+                "write `policy: exponential` with maxInterval in place of duration, which Dapr draws at random",
+            );
+        }
+    };
+    let stated = entry.settings.jitter.and_then(|jitter| jitter.span());
+    let edits = stated.map_or_else(|| beside(entry, editor, &line), |span| editor.replace(span, &line));
+    Remedy::line(editor, &line, edits, "draw the delays at random")
+}
+
+fn cap(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    let line = match entry.format {
+        Format::StepFunctions => Line::plain("MaxDelaySeconds", "60"),
+        Format::DotNet => Line::text("MaxDelay", "00:00:30"),
+        _ => Line::text("exponentialMaxWaitDuration", "30s"),
+    };
+    Remedy::line(editor, &line, beside(entry, editor, &line), "limit the delays")
+}
+
+fn attempts(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    let line = match entry.format {
+        Format::Dapr => Line::plain("maxRetries", "3"),
+        Format::Grpc => Line::plain("maxAttempts", "5"),
+        _ => return Remedy::words("limit the attempts, or the time of all of them"),
+    };
+    let stated = entry.settings.attempts.and_then(|attempts| attempts.span());
+    let edits = stated.map_or_else(|| beside(entry, editor, &line), |span| editor.replace(span, &line));
+    Remedy::line(editor, &line, edits, "limit the attempts")
+}
+
+/// Shortens the attempts so that all of them fit.
+fn attempt_timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    const ADVICE: &str = "shorten an attempt so that all of them fit, or make fewer";
+    let settings = &entry.settings;
+    let (Some(Limit::At(attempts)), Some(overall)) =
+        (settings.attempts.map(|attempts| attempts.value), settings.timeout.and_then(|timeout| timeout.value.at()))
+    else {
+        return Remedy::words(ADVICE);
+    };
+    let length = share(overall, attempts);
+    let seconds = || format!("{}s", length.as_secs_f64());
+    let line = match entry.format {
+        _ if length.is_zero() => return Remedy::words(ADVICE),
+        Format::Istio => Line::text("perTryTimeout", Compact(length).to_string()),
+        Format::Envoy => Line::text("per_try_timeout", seconds()),
+        Format::GatewayApi => Line::text("backendRequest", milliseconds(length)),
+        Format::EnvoyGateway => Line::text("timeout", milliseconds(length)),
+        Format::DotNet => {
+            let whole = length.as_secs();
+            Line::text("Timeout", format!("{:02}:{:02}:{:02}", whole / 3_600, whole / 60 % 60, whole % 60))
+        }
+        Format::Linkerd => Line::text("retry.linkerd.io/timeout", milliseconds(length)),
+        _ => return Remedy::words(format!("{ADVICE}: {} each", Compact(length))),
+    };
+    let stated = settings.attempt_timeout.and_then(|limit| limit.span());
+    let edits = match (stated, entry.format) {
+        (Some(span), _) => editor.replace(span, &line),
+        (None, Format::DotNet) => {
+            let section = Line::plain("AttemptTimeout", format!("{{ {} }}", editor.written(&line)));
+            return Remedy::line(editor, &section, editor.below(entry.span, &section), ADVICE);
+        }
+        _ => beside(entry, editor, &line),
+    };
+    Remedy::line(editor, &line, edits, ADVICE)
+}
+
+/// Returns the longest attempt of which so many fit, in whole seconds or, if that is none, in whole steps of 10 ms.
+fn share(overall: Duration, attempts: u32) -> Duration {
+    let each = overall / attempts.max(1);
+    let whole = Duration::from_secs(each.as_secs());
+    if whole.is_zero() { Duration::from_millis((each.as_millis() as u64) / 10 * 10) } else { whole }
+}
+
+fn milliseconds(length: Duration) -> String {
+    if length.subsec_nanos() == 0 { format!("{}s", length.as_secs()) } else { format!("{}ms", length.as_millis()) }
+}
+
+/// Retries only what cannot have been carried out.
+fn only_safe(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    const UNSENT: &str = "connect-failure,refused-stream";
+    match entry.format {
+        Format::Istio => Remedy {
+            text: format!("retryOn: {UNSENT}"),
+            advice: "retry only what was not processed, or route methods that are safe to repeat apart".to_owned(),
+            edits: editor.replace_near(entry.span, &["retryOn"], UNSENT),
+        },
+        Format::Envoy => Remedy {
+            text: format!("retry_on: {UNSENT}"),
+            advice: "retry only what was not processed, or route methods that are safe to repeat apart".to_owned(),
+            edits: editor.replace_near(entry.span, &["retry_on", "retryOn"], UNSENT),
+        },
+        Format::Nginx => Remedy::words("leave `non_idempotent` out of proxy_next_upstream"),
+        Format::Haproxy => Remedy::words("retry on conn-failure only, which is the default of retry-on"),
+        Format::DotNet => Remedy::words("call DisableForUnsafeHttpMethods() on the retry options, in code"),
+        Format::StepFunctions => {
+            Remedy::words("make the task safe to repeat, by a key such as $$.Execution.Id, or name the errors that are")
+        }
+        Format::Linkerd => Remedy::words("remove isRetryable from routes whose method is not safe to repeat"),
+        _ => Remedy::words("retry only methods that are safe to repeat, or send an idempotency key"),
+    }
+}
+
+/// Inserts a field into the mapping of the retries.
+fn beside(entry: &Entry, editor: &Editor<'_>, line: &Line) -> Vec<Edit> {
+    let settings = &entry.settings;
+    let members = [
+        settings.attempts.and_then(|setting| setting.span()),
+        settings.base.and_then(|setting| setting.span()),
+        settings.multiplier.and_then(|setting| setting.span()),
+    ];
+    match members.into_iter().flatten().next() {
+        Some(member) => editor.before(member, line),
+        None if entry.span.start.line == entry.span.end.line => editor.below(entry.span, line),
+        None => editor.inside(entry.span, line),
+    }
+}

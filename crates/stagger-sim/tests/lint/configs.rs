@@ -1,0 +1,340 @@
+//! The rules for configurations of other systems: each fires on a file like those that people have, and is silent on its fixed
+//! form, which is read again.
+
+use stagger_sim::lint::FileFinding;
+use stagger_sim::lint::config::{ConfigFile, check_layers};
+
+#[track_caller]
+fn read(text: &str) -> ConfigFile {
+    ConfigFile::read("file", text, None).unwrap_or_else(|error| panic!("{}: {error}\n{text}", error.position()))
+}
+
+fn codes(found: &[FileFinding]) -> Vec<&str> {
+    found.iter().map(|found| found.finding().rule().code()).collect()
+}
+
+/// Applies one fix after the other, until none is left that can be applied.
+fn fixed(text: &str) -> String {
+    let mut text = text.to_owned();
+    for _ in 0..12 {
+        let edit = read(&text).check().iter().find_map(|found| found.fix()?.applied_to(&text));
+        match edit {
+            Some(fixed) => text = fixed,
+            None => return text,
+        }
+    }
+    panic!("fixes do not end:\n{text}")
+}
+
+const SERVICE: &str = "[Unit]\nDescription=app\n\n[Service]\nExecStart=/bin/app\nRestart=on-failure\n";
+
+const NGINX: &str = "\
+upstream app {
+    server 10.0.0.1;
+    server 10.0.0.2;
+    server 10.0.0.3;
+}
+server {
+    location / {
+        proxy_pass http://app;
+    }
+}
+";
+
+const HAPROXY: &str = "\
+defaults
+    mode http
+    timeout connect 2s
+
+backend app
+    server a 10.0.0.1:80
+    server b 10.0.0.2:80
+";
+
+const ENVOY: &str = "\
+static_resources:
+  listeners:
+  - filter_chains:
+    - filters:
+      - typed_config:
+          route_config:
+            virtual_hosts:
+            - name: app
+              routes:
+              - match: {prefix: /}
+                route:
+                  cluster: app
+                  timeout: 4s
+                  retry_policy:
+                    retry_on: 5xx
+                    num_retries: 3
+                    per_try_timeout: 3s
+  clusters:
+  - name: app
+    circuit_breakers:
+      thresholds:
+      - max_retries: 2000
+";
+
+const GRPC: &str = r#"{
+  "methodConfig": [
+    {
+      "name": [{"service": "shop.Orders"}],
+      "timeout": "10s",
+      "retryPolicy": {
+        "maxAttempts": 4,
+        "initialBackoff": "0.1s",
+        "maxBackoff": "1s",
+        "backoffMultiplier": 2,
+        "retryableStatusCodes": ["UNAVAILABLE"]
+      }
+    }
+  ]
+}
+"#;
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  template:
+    spec:
+      containers:
+      - name: app
+        livenessProbe:
+          httpGet: {path: /healthz, port: 80}
+";
+
+const STATES: &str = r#"{
+  "StartAt": "Call",
+  "States": {
+    "Call": {
+      "Type": "Task",
+      "Resource": "arn:aws:states:::lambda:invoke",
+      "TimeoutSeconds": 20,
+      "Retry": [
+        {
+          "ErrorEquals": ["Lambda.ServiceException"],
+          "IntervalSeconds": 2,
+          "MaxAttempts": 6,
+          "BackoffRate": 2
+        }
+      ],
+      "End": true
+    }
+  }
+}
+"#;
+
+const RESILIENCE4J: &str = "\
+resilience4j:
+  retry:
+    instances:
+      orders:
+        maxAttempts: 4
+        waitDuration: 500ms
+        enableExponentialBackoff: true
+";
+
+const DOTNET: &str = r#"{
+  "HttpResilience": {
+    "Retry": { "MaxRetryAttempts": 5, "UseJitter": true, "MaxDelay": "00:00:10" },
+    "TotalRequestTimeout": { "Timeout": "00:00:30" }
+  }
+}
+"#;
+
+const DAPR: &str = "\
+apiVersion: dapr.io/v1alpha1
+kind: Resiliency
+spec:
+  policies:
+    timeouts: {short: 5s}
+    retries:
+      always:
+        policy: exponential
+        maxInterval: 10s
+  targets:
+    apps:
+      orders: {retry: always, timeout: short}
+";
+
+fn virtual_service(route: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: reviews}}\nspec:\n  http:\n{route}"
+    )
+}
+
+/// Files whose findings can all be fixed: what is found, and a part of the fixed file.
+#[test]
+fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
+    let plain = virtual_service("  - route: [{destination: {host: reviews}}]\n");
+    let tight = virtual_service(
+        "  - name: v2\n    timeout: 4s\n    retries:\n      attempts: 5\n      perTryTimeout: 2s\n      retryOn: 5xx,reset\n",
+    );
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: reviews}\nspec:\n  trafficPolicy:\n    loadBalancer: {simple: LEAST_REQUEST}\n";
+    let files: [(&str, &[&str], &[&str]); 14] = [
+        (&plain, &["C001", "C003"], &["  - timeout: 10s\n    retries: {attempts: 2}\n    route:"]),
+        (&tight, &["S013", "S019"], &["perTryTimeout: 660ms", "retryOn: connect-failure,refused-stream"]),
+        (rule, &["C012"], &["    retryBudget: {percent: 20, minRetryConcurrency: 3}\n    loadBalancer"]),
+        (
+            SERVICE,
+            &["C005"],
+            &["[Unit]\nStartLimitIntervalSec=0\n", "RestartSec=1s\nRestartSteps=8\nRestartMaxDelaySec=2min"],
+        ),
+        (NGINX, &["C001", "C004"], &["        proxy_next_upstream_tries 2;\n"]),
+        (HAPROXY, &["C001"], &["backend app\n    retries 3\n    server a"]),
+        (
+            GRPC,
+            &["C012"],
+            &["{\n  \"retryThrottling\": {\"maxTokens\": 100, \"tokenRatio\": 0.1},\n  \"methodConfig\""],
+        ),
+        (DEPLOYMENT, &["C007"], &["          timeoutSeconds: 5\n          httpGet"]),
+        (STATES, &["S001", "S005"], &["          \"MaxDelaySeconds\": 60,\n", "\"JitterStrategy\": \"FULL\",\n"]),
+        (
+            RESILIENCE4J,
+            &["S001", "S005"],
+            &["        enableRandomizedWait: true\n", "exponentialMaxWaitDuration: 30s\n"],
+        ),
+        (DAPR, &["S011"], &["        maxRetries: 3\n        policy: exponential"]),
+        (
+            &RESILIENCE4J
+                .replace("    instances", "    configs:\n      default: {enableRandomizedWait: true}\n    instances"),
+            &["S005"],
+            &[],
+        ),
+        (
+            "[Service]\nRestart=always\nRestartSec=10\nStartLimitBurst=3\n",
+            &["C006"],
+            &["[Unit]\nStartLimitIntervalSec=0\n\n[Service]", "RestartSec=10\n"],
+        ),
+        (
+            "[Unit]\nStartLimitIntervalSec=30\n[Service]\nRestart=always\nRestartSec=100ms\n",
+            &["C005"],
+            &["[Unit]\nStartLimitIntervalSec=0\n", "RestartSec=1s\n"],
+        ),
+    ];
+    for (text, want, parts) in files {
+        let found = read(text).check();
+        assert_eq!(codes(&found), want, "{text}");
+        let fixed = fixed(text);
+        assert_eq!(codes(&read(&fixed).check()), [""; 0], "{fixed}");
+        for part in parts {
+            assert!(fixed.contains(part), "{part}\n{fixed}");
+        }
+    }
+}
+
+/// Findings whose fix is left to people, with the file as it should be.
+#[test]
+fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
+    let unlimited = virtual_service("  - timeout: 0s\n    retries: {attempts: 1}\n");
+    for (code, bad, good) in [
+        (
+            "C012",
+            ENVOY.to_owned(),
+            ENVOY.replace("max_retries: 2000", "retry_budget: {budget_percent: {value: 20}, min_retry_concurrency: 3}"),
+        ),
+        ("C009", DAPR.replace("orders: {retry: always", "orders: {retry: other"), DAPR.to_owned()),
+        ("C003", unlimited.clone(), unlimited.replace("0s", "2s")),
+        ("C010", GRPC.replace("\"0.1s\"", "\"soon\""), GRPC.to_owned()),
+        ("C008", SERVICE.to_owned() + "RestartSteps=5\n", SERVICE.to_owned() + "RestartSteps=5\nRestartMaxDelaySec=1min\n"),
+        ("S001", DAPR.replace("exponential\n        maxInterval: 10s", "constant\n        duration: 2s"), DAPR.to_owned()),
+        ("S019", DOTNET.to_owned(), "{\"HttpResilience\": {\"Retry\": {\"MaxRetryAttempts\": 0}}}".to_owned()),
+        (
+            "C004",
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '3'\n".to_owned(),
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '1'\n    timeout.linkerd.io/request: 2s\n".to_owned(),
+        ),
+    ] {
+        assert!(codes(&read(&bad).check()).contains(&code), "{code}: {:?}\n{bad}", read(&bad).check());
+        assert!(!codes(&read(&good).check()).contains(&code), "{code}: {:?}\n{good}", read(&good).check());
+    }
+}
+
+#[test]
+fn a_finding_says_what_the_system_does_and_where() {
+    let found = read(ENVOY).check();
+    let tight = found.iter().find(|found| found.finding().rule().code() == "S013").unwrap();
+    assert_eq!(tight.place().unwrap().to_string(), "13:19");
+    assert!(tight.path().ends_with("routes[0].route.retry_policy"), "{}", tight.path());
+    assert_eq!(
+        tight.finding().facts()[0],
+        "Envoy makes up to 4 attempts, after 0s to 24ms, 0s to 49ms, 0s to 99ms, each of at most 3s, all within 4s"
+    );
+    assert_eq!(tight.fix().unwrap().text(), "per_try_timeout: 1s");
+    let fixed = tight.fix().unwrap().applied_to(ENVOY).unwrap();
+    assert!(fixed.contains("                    per_try_timeout: 1s\n"), "{fixed}");
+}
+
+#[test]
+fn attempts_of_dotnet_are_shortened_where_only_the_default_is_too_long() {
+    let found = read(DOTNET).check();
+    let tight = found.iter().find(|found| found.finding().rule().code() == "S013").unwrap();
+    let fixed = tight.fix().unwrap().applied_to(DOTNET).unwrap();
+    assert!(
+        fixed.contains("  \"HttpResilience\": {\n    \"AttemptTimeout\": { \"Timeout\": \"00:00:05\" },\n"),
+        "{fixed}"
+    );
+    assert!(!codes(&read(&fixed).check()).contains(&"S013"), "{fixed}");
+}
+
+#[test]
+fn an_edit_that_does_not_help_is_not_shown() {
+    // The name has two meanings within the next lines: the first is a comment's.
+    let text = virtual_service(
+        "  - retries:\n      # retryOn: see below\n      attempts: 2\n      retryOn: 5xx\n    timeout: 9s\n",
+    );
+    let found = read(&text).check();
+    let unsafe_to_repeat = found.iter().find(|found| found.finding().rule().code() == "S019").unwrap();
+    let fix = unsafe_to_repeat.fix().unwrap();
+    assert!(fix.edits().is_empty() && fix.text() == "retryOn: connect-failure,refused-stream", "{fix:?}");
+}
+
+#[test]
+fn files_of_several_layers_are_judged_together() {
+    let mesh =
+        virtual_service("  - timeout: 8s\n    retries: {attempts: 2, perTryTimeout: 2s, retryOn: connect-failure}\n");
+    let client = GRPC.replace("\"timeout\"", "\"waitForReady\": true,\n      \"timeout\"");
+    let file = |name: &str, text: &str| ConfigFile::read(name, text, None).unwrap();
+    let files = [file("mesh.yaml", &mesh), file("client.json", &client), file("nginx.conf", NGINX)];
+    let found = check_layers(&files);
+    let (at, layers) = &found[0];
+    assert_eq!((*at, layers.finding().rule().code()), (0, "C002"));
+    let facts = layers.finding().facts();
+    assert_eq!(facts[0], "taken for layers of one path, from the users inward: edge, library, mesh");
+    assert!(
+        facts[1].starts_with("edge: nginx makes up to 3 attempts") && facts[1].ends_with("nginx.conf:8)"),
+        "{facts:?}"
+    );
+    assert_eq!(facts.last().unwrap(), "a server that fails receives each call 36 times");
+
+    // One layer alone has nothing to multiply with, and a layer that does not retry is none.
+    assert_eq!(check_layers(&files[..1]), []);
+    let off = file("off.yaml", &virtual_service("  - timeout: 8s\n    retries: {attempts: 0}\n"));
+    assert_eq!(check_layers(&[off, files[1].clone()]), []);
+}
+
+#[test]
+fn an_outer_layer_that_gives_up_before_an_inner_one_is_found() {
+    let mesh = |limit: &str| {
+        let text = virtual_service(&format!(
+            "  - timeout: {limit}\n    retries: {{attempts: 2, perTryTimeout: 2s, retryOn: connect-failure}}\n"
+        ));
+        ConfigFile::read("mesh.yaml", text, None).unwrap()
+    };
+    let client = ConfigFile::read("appsettings.json", DOTNET, None).unwrap();
+    for (limit, is_found) in [("30s", false), ("12s", false)] {
+        assert_eq!(codes_of(&[mesh(limit), client.clone()]).contains(&"C011"), is_found, "{limit}");
+    }
+    // The attempt of the client waits 10 s by default.
+    let slow =
+        virtual_service("  - timeout: 12s\n    retries: {attempts: 2, perTryTimeout: 6s, retryOn: connect-failure}\n");
+    let slow = ConfigFile::read("mesh.yaml", slow, None).unwrap();
+    assert_eq!(codes_of(&[slow, client]), ["C002", "C011"]);
+}
+
+fn codes_of(files: &[ConfigFile]) -> Vec<&'static str> {
+    check_layers(files).iter().map(|(_, found)| found.finding().rule().code()).collect()
+}
