@@ -52,6 +52,9 @@ pub mod as_shipped {}
 #[doc = include_str!("../../../docs/guide/check.md")]
 pub mod check {}
 
+#[doc = include_str!("../../../docs/guide/check-config.md")]
+pub mod check_config {}
+
 #[doc = include_str!("../../../docs/guide/choosing.md")]
 pub mod choosing {}
 

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
+use stagger_config::Format;
 use stagger_core::text::parse_duration;
 use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, ParseValueError, Purpose, Rate, Rule, parse_count};
 
 use crate::output::suggestion::offering;
 use crate::policy_args::{PolicyArgs, at_least_one, policies};
 
-/// Find what could turn a policy or a system of services into a retry storm, and suggest fixes
+/// Find what could turn a policy, or a configuration, into a retry storm, and suggest fixes
 #[derive(Args, Clone, Debug)]
 #[command(
     before_help = "\
@@ -20,7 +21,8 @@ Examples:
   stagger check -n 8 -d 100ms --rps 2k/s --layers 2
   stagger check -n 4 -d 100ms --for near --rps 900/s \\
         --capacity 1000/s --budget=tokens
-  stagger check three-tiers.toml
+  stagger check virtualservice.yaml
+  stagger check k8s/ envoy.yaml
   stagger check --log run.ndjson",
     after_help = "\
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
@@ -30,8 +32,9 @@ Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if a 
 )]
 pub(crate) struct CheckArgs {
     /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.' or
-    /// are '-' (standard input): systems of services as `stagger simulate system` reads them. Directories are searched,
-    /// and patterns such as '**/*.toml' expanded
+    /// are '-' (standard input): configurations of Istio, Envoy, gRPC, nginx, HAProxy, Kubernetes, systemd, Docker Compose and
+    /// others, and systems of services as `stagger simulate system` reads them. Directories are searched, and patterns such as
+    /// 'k8s/**/*.yaml' expanded
     #[arg(value_name = "POLICY|FILE", hide_possible_values = true,
           value_parser = offering(StringValueParser::new(), policies))]
     pub(crate) subjects: Vec<String>,
@@ -54,6 +57,11 @@ pub(crate) struct CheckArgs {
         help_heading = "Check"
     )]
     pub(crate) log: Option<PathBuf>,
+
+    /// What the files are, if their content does not tell: istio, envoy, grpc, nginx, systemd and others
+    #[arg(long, value_name = "FORMAT", value_parser = offering(format, formats), hide_possible_values = true,
+          conflicts_with = "log", help_heading = "Check")]
+    pub(crate) format: Option<Format>,
 
     /// Comma-separated rules whose findings are suppressed
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = offering(rule, codes),
@@ -178,6 +186,15 @@ fn value<T: FromStr<Err = ParseValueError>>(text: &str) -> Result<T, String> {
 /// Returns the names of purposes for completions.
 pub(crate) fn purposes() -> Vec<&'static str> {
     vec!["interactive", "serverless", "background", "reconnecting", "near", "far"]
+}
+
+/// Returns the names of formats for completions.
+fn formats() -> Vec<&'static str> {
+    Format::all().map(Format::name).collect()
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    text.parse().map_err(|_| format!("expected one of {}", formats().join(", ")))
 }
 
 /// Returns the codes of all rules for completions.

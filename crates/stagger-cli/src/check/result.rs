@@ -6,7 +6,7 @@ use stagger_core::Policy;
 use stagger_sim::lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
 
 use super::args::CheckArgs;
-use super::files::{FileResult, files, is_file};
+use super::files::{FileResult, is_file};
 use crate::output::error::CliError;
 use crate::policy_args::PolicyArgs;
 
@@ -53,10 +53,7 @@ impl CheckResult {
         }
         let (named_files, named): (Vec<_>, Vec<_>) = args.subjects.iter().partition(|text| is_file(text));
         let named = named.into_iter().map(|policy| PolicyArgs { policy: Some(policy.clone()), ..args.policy.clone() });
-        let mut found = Vec::new();
-        for file in files(named_files.iter().map(|text| text.as_str()))? {
-            found.extend(FileResult::new(&file, &args.allow)?);
-        }
+        let found = FileResult::all(named_files.iter().map(|text| text.as_str()), args.format, &args.allow)?;
         let first = args.subjects.is_empty() || args.policy.policy.is_some();
         let all = first.then(|| args.policy.clone()).into_iter().chain(named);
         let mut policies = Vec::new();

@@ -125,3 +125,88 @@ fn the_output_is_ascii_and_without_color_where_it_has_to_be() {
     let colored = see(stagger(["check", "shop.toml", "--color", "always"]).current_dir(files.path(".")));
     assert!(colored.stdout.contains("\u{1b}["), "{}", colored.stdout);
 }
+
+const MESH: &str = "\
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: reviews}
+spec:
+  http:
+  - timeout: 4s
+    retries: {attempts: 5, perTryTimeout: 2s, retryOn: connect-failure}
+";
+
+#[test]
+fn a_finding_of_a_configuration_shows_what_the_system_does_and_the_fix() {
+    let files = Files::new();
+    files.write("virtualservice.yaml", MESH);
+    let want = "\
+virtualservice.yaml: Istio
+warning[S013]: the attempts alone exceed the deadline
+  ╭▸ virtualservice.yaml:6:5
+  │
+6 │   - timeout: 4s
+  ╰╴    ━━━━━━━━━━━
+  Istio makes up to 6 attempts, after 0s to 24ms, 0s to 49ms, 0s to 99ms and so
+    on up to 250ms, each of at most 2s, all within 4s
+  6 attempts of 2s take 12s; the deadline is 4s, which leaves time for 2
+  why: if the server answers slowly, which is when retries are needed, the last
+    attempts are cut off or never made
+  help: shorten an attempt so that all of them fit, or make fewer
+  ╭╴
+7 -     retries: {attempts: 5, perTryTimeout: 2s, retryOn: connect-failure}
+7 +     retries: {attempts: 5, perTryTimeout: 660ms, retryOn: connect-failure}
+  ╰╴
+1 warning; for details: stagger check --explain CODE
+";
+    let seen = check(&files, &["virtualservice.yaml"]);
+    assert!(seen.exits(1).stderr.is_empty(), "{seen:#?}");
+    assert_eq!(seen.stdout, want);
+}
+
+#[test]
+fn findings_that_are_equal_are_shown_once_with_all_their_places() {
+    let files = Files::new();
+    let probe = "  - name: app\n    livenessProbe: {httpGet: {path: /, port: 80}}\n".repeat(3);
+    files.write(
+        "pod.yaml",
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: app}}\nspec:\n  containers:\n{probe}"),
+    );
+    let seen = check(&files, &["pod.yaml"]);
+    assert!(seen.stdout.contains("\n  the same at 9:5, 11:5\n3 warnings;"), "{}", seen.stdout);
+}
+
+#[test]
+fn files_of_several_layers_are_taken_for_one_path() {
+    let files = Files::new();
+    files.write("mesh.yaml", MESH);
+    files.write("application.yml", "resilience4j.retry.instances.a: {maxAttempts: 3}\n");
+    let seen = check(&files, &[".", "--allow", "S001,S013"]);
+    let text = seen.exits(1).stdout.replace("\n    ", " ");
+    assert!(text.contains("taken for layers of one path, from the users inward: library, mesh"), "{text}");
+    assert!(text.contains("a server that fails receives each call 18 times"), "{text}");
+    assert!(check(&files, &["mesh.yaml", "--allow", "S013"]).exits(0).stdout.contains("no findings"));
+}
+
+#[test]
+fn a_file_of_a_directory_that_cannot_be_read_is_named_and_the_others_are_checked() {
+    let files = Files::new();
+    files.write("good.yaml", MESH);
+    files.write("template.yaml", "a: {{ .Values.b }}: c\n\t- d");
+    files.write("other.yaml", "color: red\n");
+    let seen = check(&files, &["."]);
+    assert!(seen.exits(1).stdout.starts_with("./good.yaml: Istio\n"), "{seen:#?}");
+    assert!(seen.stderr.starts_with("skipped ./template.yaml:") && seen.stderr.lines().count() == 1, "{seen:#?}");
+    let named = check(&files, &["other.yaml"]);
+    assert!(named.exits(2).stderr.contains("other.yaml:1:1: not a configuration that is known here"), "{named:#?}");
+}
+
+#[test]
+fn the_format_can_be_given() {
+    let files = Files::new();
+    files.write("retries.conf", "retries 2\n");
+    let seen = check(&files, &["retries.conf", "--format", "istio"]);
+    assert!(seen.exits(2).stderr.contains("retries.conf:1:1:"), "{seen:#?}");
+    let seen = check(&files, &["retries.conf", "--format", "helm"]);
+    assert!(seen.exits(2).stderr.contains("expected one of grpc, envoy, istio"), "{seen:#?}");
+}

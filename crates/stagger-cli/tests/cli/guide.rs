@@ -11,6 +11,8 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/number
 const SIMULATE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulate.md");
 const RECIPES_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/recipes.md");
 
+const CONFIG_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check-config.md");
+
 const FENCE: &str = "```console\n";
 
 /// Returns the page with the current output of each command, and the number of commands; their files are written to
@@ -76,15 +78,33 @@ fn outputs_on_the_simulate_page_match_their_commands() {
     assert_outputs_match(SIMULATE_PAGE, 6);
 }
 
+/// The files that the commands read are those of the page: a block of YAML, JSON or the like behind a line with its name.
+#[test]
+fn outputs_on_the_page_about_configurations_match_their_commands() {
+    assert_outputs_match(CONFIG_PAGE, 6);
+}
+
 #[test]
 fn outputs_on_the_recipes_page_match_their_commands() {
     assert_outputs_match(RECIPES_PAGE, 2);
 }
 
 /// Runs the commands of a page. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
+/// Writes the files of a page: blocks behind a line such as "`virtualservice.yaml`:".
+fn write_files(page: &str, files: &Files) {
+    for part in page.split("`:\n\n```").skip(1) {
+        let (block, _) = part.split_once("\n```").expect("each block ends");
+        let (_, text) = block.split_once('\n').expect("each block has a language");
+        let before = &page[..part.as_ptr() as usize - page.as_ptr() as usize];
+        let name = before.rsplit('`').nth(4).expect("each file has a name");
+        files.write(name, format!("{text}\n"));
+    }
+}
+
 fn assert_outputs_match(path: &str, at_least: usize) {
     let read = || fs::read_to_string(path).expect("the page is read");
     let (page, files) = (read(), Files::new());
+    write_files(&page, &files);
     let (now, commands) = regenerate(&page, &files.path("."));
     assert!(commands >= at_least, "{commands} commands");
     if env::var_os("STAGGER_BLESS").is_some() {

@@ -17,14 +17,14 @@ const ENDINGS: [&str; 12] =
 
 /// A file to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::check) struct Found {
-    pub(in crate::check) path: PathBuf,
+pub(super) struct Found {
+    pub(super) path: PathBuf,
     /// Whether the command line names it. Of other files, only those are reported that say something about retries.
-    pub(in crate::check) is_named: bool,
+    pub(super) is_named: bool,
 }
 
 /// Returns the files of the arguments: files, the files of directories, and those that match patterns.
-pub(in crate::check) fn files<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Vec<Found>, CliError> {
+pub(super) fn files<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Vec<Found>, CliError> {
     let mut found = Vec::new();
     for argument in arguments {
         let path = Path::new(argument);

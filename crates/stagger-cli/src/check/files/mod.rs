@@ -5,7 +5,6 @@ mod read;
 mod report;
 mod subject;
 
-pub(super) use find::files;
 pub(super) use read::FileResult;
 pub(super) use report::section;
 pub(super) use subject::is_file;

@@ -1,44 +1,126 @@
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use stagger_config::Format;
+use stagger_sim::lint::config::{ConfigFile, check_layers};
 use stagger_sim::lint::{FileFinding, Rule};
 use stagger_sim::system::SystemFile;
 
-use super::find::Found;
+use super::find::{Found, files};
 use crate::output::error::CliError;
+use crate::output::write::say;
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1_024 * 1_024;
+/// Names of skipped files that are shown.
+const SHOWN: usize = 5;
 
 /// A checked file and its findings.
 pub(in crate::check) struct FileResult {
     pub(in crate::check) name: String,
-    pub(in crate::check) text: String,
-    /// What the file is: `system of services`.
+    /// What the file is: `system of services`, `Istio`.
     pub(in crate::check) kind: String,
     pub(in crate::check) findings: Vec<FileFinding>,
+    content: Content,
+}
+
+enum Content {
+    System(String),
+    Config(ConfigFile),
 }
 
 impl FileResult {
+    /// Reads and checks the files of the arguments.
+    pub(in crate::check) fn all<'a>(
+        arguments: impl Iterator<Item = &'a str>,
+        format: Option<Format>,
+        allowed: &[&Rule],
+    ) -> Result<Vec<Self>, CliError> {
+        let (mut results, mut skipped) = (Vec::new(), Vec::new());
+        for file in files(arguments)? {
+            match Self::read(&file, format) {
+                Ok(Some(result)) => results.push(result),
+                Ok(None) => {}
+                // Of a directory, what can be checked is checked.
+                Err(error) if !file.is_named => skipped.push(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        if !skipped.is_empty() {
+            let more = skipped.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+            skipped.truncate(SHOWN);
+            say(&format!("skipped {}{more}", skipped.join("\nskipped ")));
+        }
+        let configs: Vec<_> =
+            results.iter().enumerate().filter_map(|(nth, result)| Some((nth, result.config()?))).collect();
+        let (positions, configs): (Vec<_>, Vec<_>) =
+            configs.into_iter().map(|(nth, config)| (nth, config.clone())).unzip();
+        for (file, found) in check_layers(&configs) {
+            results[positions[file]].findings.push(found);
+        }
+        for result in &mut results {
+            result.findings.retain(|found| !allowed.contains(&found.finding().rule()));
+        }
+        Ok(results)
+    }
+
     /// Reads and checks a file. Returns `None` for one that is not named on the command line and says nothing about retries.
-    pub(in crate::check) fn new(file: &Found, allowed: &[&Rule]) -> Result<Option<Self>, CliError> {
+    fn read(file: &Found, format: Option<Format>) -> Result<Option<Self>, CliError> {
         let is_stdin = file.path == Path::new("-");
         let name = if is_stdin { "standard input".to_owned() } else { file.path.display().to_string() };
         let text = text(file, &name)?;
-        let is_toml = file.path.extension().is_some_and(|ending| ending == "toml") || is_stdin;
-        if is_toml && is_system(&text) {
+        let ending = file.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if (ending == "toml" || is_stdin) && format.is_none() && is_system(&text) {
             let read = if is_stdin { SystemFile::parse(&*text) } else { SystemFile::read(&file.path) };
-            let mut findings = read.map_err(CliError::usage)?.check();
-            findings.retain(|found| !allowed.contains(&found.finding().rule()));
-            return Ok(Some(Self { name, text, kind: "system of services".to_owned(), findings }));
+            let findings = read.map_err(CliError::usage)?.check();
+            return Ok(Some(Self {
+                name,
+                kind: "system of services".to_owned(),
+                findings,
+                content: Content::System(text),
+            }));
         }
-        if !file.is_named {
+        if ending == "toml" && !file.is_named {
             return Ok(None);
         }
-        Err(CliError::usage(format_args!(
-            "{name}: not a file that can be checked; name a system of services, as `stagger simulate system` reads it"
-        )))
+        let config = match ConfigFile::read(&*name, text, format) {
+            Ok(config) => config,
+            // It may be anything.
+            Err(error) if !file.is_named && !error.to_string().starts_with("not valid") => return Ok(None),
+            Err(_) if !file.is_named && !matches!(ending, "json" | "yaml" | "yml") => return Ok(None),
+            Err(error) => return Err(CliError::usage(format_args!("{name}:{}: {error}", error.position()))),
+        };
+        if config.entries().is_empty() && !file.is_named {
+            return Ok(None);
+        }
+        Ok(Some(Self { name, kind: kind(&config), findings: config.check(), content: Content::Config(config) }))
+    }
+
+    /// Returns the text of the file.
+    pub(in crate::check) fn text(&self) -> &str {
+        match &self.content {
+            Content::System(text) => text,
+            Content::Config(config) => config.text(),
+        }
+    }
+
+    const fn config(&self) -> Option<&ConfigFile> {
+        match &self.content {
+            Content::System(_) => None,
+            Content::Config(config) => Some(config),
+        }
+    }
+}
+
+/// Returns the systems that a file configures.
+fn kind(config: &ConfigFile) -> String {
+    let formats: BTreeSet<_> = config.entries().iter().map(|entry| entry.format.to_string()).collect();
+    match config.entries().len() {
+        0 => "says nothing about retries, restarts or probes".to_owned(),
+        _ => formats.into_iter().collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -63,10 +145,10 @@ fn text(file: &Found, name: &str) -> Result<String, CliError> {
 /// Returns whether a TOML file has the tables of a system, also if it is not valid.
 fn is_system(text: &str) -> bool {
     const TABLES: [&str; 3] = ["users", "tier", "edge"];
+    let is_head =
+        |line: &str| TABLES.iter().any(|table| line == format!("[[{table}]]") || line == format!("[{table}]"));
     match text.parse::<toml::Table>() {
         Ok(root) => root.keys().filter(|key| TABLES.contains(&key.as_str())).count() >= 2,
-        Err(_) => text.lines().any(|line| {
-            TABLES.iter().any(|table| line.trim() == format!("[[{table}]]") || line.trim() == format!("[{table}]"))
-        }),
+        Err(_) => text.lines().any(|line| is_head(line.trim())),
     }
 }

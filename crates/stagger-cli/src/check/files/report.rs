@@ -21,10 +21,30 @@ pub(in crate::check) fn section(
     if checked.findings.is_empty() {
         out.push_str("no findings\n");
     }
+    let mut groups: Vec<Vec<&FileFinding>> = Vec::new();
     for found in &checked.findings {
-        out.push_str(&finding(found, checked, explained, options));
+        match groups.iter_mut().find(|group| group[0].finding() == found.finding()) {
+            Some(group) => group.push(found),
+            None => groups.push(vec![found]),
+        }
+    }
+    for group in groups {
+        out.push_str(&finding(group[0], checked, explained, options));
+        out.push_str(&others(&group[1..], options));
     }
     out
+}
+
+/// Names the other places of a finding.
+fn others(group: &[&FileFinding], options: RenderOptions) -> String {
+    const SHOWN: usize = 10;
+    let places: Vec<_> = group.iter().filter_map(|found| found.place()).map(|place| place.to_string()).collect();
+    if places.is_empty() {
+        return String::new();
+    }
+    let more = places.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+    paragraph(&format!("  the same at {}{more}", places[..places.len().min(SHOWN)].join(", ")), "    ", options)
 }
 
 /// Formats a finding like a compiler diagnostic: title, place, figures, reason, fix.
@@ -47,17 +67,17 @@ fn finding(
         out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
     }
     out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
-    out.push_str(&found.fix().map_or_else(String::new, |fix| change(fix, &checked.text, options)));
+    out.push_str(&found.fix().map_or_else(String::new, |fix| change(fix, checked.text(), options)));
     out
 }
 
 /// Formats the line of a place with its text underlined.
 fn source(checked: &FileResult, place: Place, options: RenderOptions) -> String {
     // Of a part with several lines, the first.
-    let mut bytes = place.bytes(&checked.text);
-    let line = checked.text[bytes.clone()].lines().next().map_or(0, str::len);
+    let mut bytes = place.bytes(checked.text());
+    let line = checked.text()[bytes.clone()].lines().next().map_or(0, str::len);
     bytes.end = bytes.start + line;
-    let snippet = Snippet::source(&*checked.text).path(&*checked.name);
+    let snippet = Snippet::source(checked.text()).path(&*checked.name);
     render(Group::with_level(Level::WARNING).element(snippet.annotation(AnnotationKind::Primary.span(bytes))), options)
 }
 
