@@ -14,4 +14,5 @@ pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;
 pub mod reservation_text;
+pub mod trace_text;
 mod values;

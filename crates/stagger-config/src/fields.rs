@@ -6,7 +6,7 @@ use crate::entry::{Remark, RemarkKind, Setting};
 use crate::position::Span;
 use crate::tree::{Member, Node, Value};
 
-/// What is said about a field that nobody has asked for.
+/// What is said about a field that has not been taken.
 pub(crate) const NOT_READ: &str = "not a field that is read here";
 
 /// A mapping that is being read.

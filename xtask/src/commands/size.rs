@@ -7,7 +7,7 @@ use crate::files::files;
 use crate::workspace::root;
 
 /// The crates that are counted: those with the decisions, drivers and protocols, and the program.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "stagger-core",
     "stagger",
     "stagger-http",
@@ -17,6 +17,7 @@ const CRATES: [&str; 10] = [
     "stagger-cenkalti",
     "stagger-lease",
     "stagger-config",
+    "stagger-traces",
     "stagger-redis",
 ];
 

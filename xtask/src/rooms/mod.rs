@@ -24,13 +24,14 @@ const MOST_ROOMS: usize = 12;
 const MOST_AGAINST: usize = 2;
 
 /// The crates that are checked, and the modules of each whose entries are rooms: the root, and others by their path.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("stagger-core", &[""]),
     ("stagger", &[""]),
     ("stagger-http", &[""]),
     ("stagger-ws", &["", "client", "server"]),
     ("stagger-lease", &[""]),
     ("stagger-config", &["", "formats", "formats/cluster"]),
+    ("stagger-traces", &[""]),
     ("stagger-redis", &["", "store"]),
     ("stagger-sim", &[""]),
     ("stagger-cli", &[""]),

@@ -253,7 +253,7 @@ impl Parser {
     }
 }
 
-/// The fields that nobody has asked for.
+/// The fields that have not been taken.
 fn rest(mut fields: Fields<'_>) -> impl Iterator<Item = OtherField> {
     fields.rest().into_iter().map(|field| OtherField { span: field.span(), path: field.path })
 }
