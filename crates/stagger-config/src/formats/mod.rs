@@ -4,6 +4,7 @@ mod ci;
 mod cluster;
 mod detect;
 mod library;
+mod methods;
 mod proxy;
 mod restart;
 mod step_functions;

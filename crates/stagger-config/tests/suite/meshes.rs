@@ -168,3 +168,47 @@ metadata:
     );
     assert_eq!(remarks(service, RemarkKind::Unmapped).len(), 1);
 }
+
+/// Returns whether the only entry of a file may repeat requests that are not safe to repeat.
+#[track_caller]
+fn repeats_unsafe(text: &str) -> bool {
+    let [line] = &described(text)[..] else { panic!("one entry: {text}") };
+    line.ends_with(" unsafe")
+}
+
+#[test]
+fn a_route_for_idempotent_methods_only_repeats_nothing_unsafe() {
+    let istio = |conditions: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: shop}}\nspec:\n  http:\n  - match: {conditions}\n    retries: {{attempts: 2, retryOn: 5xx}}\n"
+        )
+    };
+    let gateway = |conditions: &str| {
+        format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: shop}}\nspec:\n  rules:\n  - matches: {conditions}\n    retry: {{attempts: 2, codes: [500]}}\n"
+        )
+    };
+    let envoy = |condition: &str| {
+        format!("virtual_hosts:\n- routes:\n  - match: {condition}\n    route: {{retry_policy: {{retry_on: 5xx}}}}\n")
+    };
+    for (text, is_unsafe) in [
+        (istio("[{method: {exact: GET}}]"), false),
+        (istio("[{method: {regex: '^(GET|HEAD)$'}}]"), false),
+        (istio("[{method: {regex: 'GET|POST'}}]"), true),
+        (istio("[{method: {prefix: P}}]"), true),
+        // One of the conditions must hold: the second is for all methods.
+        (istio("[{method: {exact: GET}}, {uri: {prefix: /cart}}]"), true),
+        (istio("[]"), true),
+        (gateway("[{method: GET}, {method: DELETE, path: {value: /}}]"), false),
+        (gateway("[{method: GET}, {method: PATCH}]"), true),
+        (gateway("[{path: {value: /}}]"), true),
+        (envoy("{prefix: /, headers: [{name: ':method', string_match: {exact: GET}}]}"), false),
+        (envoy("{prefix: /, headers: [{name: ':method', exact_match: GET}]}"), false),
+        (envoy("{prefix: /, headers: [{name: ':method', string_match: {safe_regex: {regex: GET|PUT}}}]}"), false),
+        (envoy("{prefix: /, headers: [{name: ':method', exact_match: GET, invert_match: true}]}"), true),
+        (envoy("{prefix: /, headers: [{name: x-method, exact_match: GET}]}"), true),
+        (envoy("{prefix: /}"), true),
+    ] {
+        assert_eq!(repeats_unsafe(&text), is_unsafe, "{text}");
+    }
+}

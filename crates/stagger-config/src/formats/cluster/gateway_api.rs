@@ -10,6 +10,7 @@ use super::object::Object;
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
+use crate::formats::methods::are_idempotent;
 use crate::formats::proxy::conditions::repeats_unsafe;
 use crate::tree::Node;
 use crate::units;
@@ -51,6 +52,10 @@ fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
         }
         if let Some(field) = retry {
             retries(&field, &mut entry);
+            let conditions = rule.get("matches").map(Node::items).unwrap_or_default();
+            if are_idempotent(conditions, |condition| condition.get("method")) {
+                entry.may_repeat_unsafe = Some(false);
+            }
         }
         entries.push(entry);
     }

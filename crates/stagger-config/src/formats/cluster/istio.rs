@@ -10,6 +10,7 @@ use super::object::Object;
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
+use crate::formats::methods::are_idempotent;
 use crate::formats::proxy::conditions::repeats_unsafe;
 use crate::tree::Node;
 use crate::units;
@@ -48,7 +49,13 @@ fn routes(object: &Object<'_>, entries: &mut Vec<Entry>) {
             timeout.map(|timeout| timeout.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) }));
         entry.settings.timeout = Some(timeout.unwrap_or(Setting::default(Limit::None)));
         match fields.take("retries") {
-            Some(field) => retries(&field, &mut entry),
+            Some(field) => {
+                retries(&field, &mut entry);
+                let conditions = route.get("match").map(Node::items).unwrap_or_default();
+                if are_idempotent(conditions, |condition| condition.get("method")) {
+                    entry.may_repeat_unsafe = Some(false);
+                }
+            }
             None => {
                 backoff(&mut entry.settings, Setting::default(BASE));
                 entry.settings.attempts = Some(Setting::default(Limit::At(DEFAULT_ATTEMPTS)));

@@ -9,6 +9,7 @@ use stagger_core::{Jitter, Ratio};
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
+use crate::formats::methods::is_idempotent;
 use crate::tree::{Member, Node, Value, without_dots};
 use crate::units;
 
@@ -135,10 +136,9 @@ fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
         }
         None => Setting::default(Jitter::None),
     });
-    const SAFE: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
     let methods = fields.take("methods");
     let words = methods.as_ref().map(Field::words).unwrap_or_default();
-    entry.may_repeat_unsafe = Some(words.iter().any(|method| !SAFE.contains(&method.to_ascii_uppercase().as_str())));
+    entry.may_repeat_unsafe = Some(words.iter().any(|method| !is_idempotent(method)));
     let conditions = "decides which answers are retried";
     let unmapped =
         [("statuses", conditions), ("series", conditions), ("exceptions", "decides which failures are retried")];

@@ -11,6 +11,7 @@ use super::conditions::repeats_unsafe;
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
+use crate::formats::methods::admits_idempotent;
 use crate::tree::{Node, Value};
 use crate::units;
 
@@ -67,6 +68,8 @@ struct Around<'a> {
     parent: &'a Node,
     /// The mapping that the file is about, which has the clusters.
     budget: Setting<RetryBudget>,
+    /// Whether the route is for idempotent methods only.
+    is_idempotent: bool,
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
@@ -81,6 +84,7 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
     let around = Around {
         parent: document,
         budget: budget.unwrap_or(Setting::default(RetryBudget::Concurrent(CONCURRENT_RETRIES))),
+        is_idempotent: false,
     };
     walk(document, "", around, &mut entries);
     entries
@@ -89,7 +93,8 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
 fn walk(node: &Node, path: &str, around: Around<'_>, entries: &mut Vec<Entry>) {
     match &node.value {
         Value::Map(members) => {
-            let around = Around { parent: node, ..around };
+            let is_idempotent = node.get("match").map_or(around.is_idempotent, is_for_idempotent_methods);
+            let around = Around { parent: node, is_idempotent, ..around };
             for member in members {
                 let path = crate::fields::join(path, &member.key);
                 if POLICY.contains(&&*member.key) && matches!(member.node.value, Value::Map(_)) {
@@ -107,6 +112,15 @@ fn walk(node: &Node, path: &str, around: Around<'_>, entries: &mut Vec<Entry>) {
         }
         Value::Null | Value::Scalar { .. } => {}
     }
+}
+
+/// Returns whether the condition of a route admits idempotent methods only.
+fn is_for_idempotent_methods(condition: &Node) -> bool {
+    let headers = condition.get("headers").map(Node::items).unwrap_or_default();
+    let is_negated = |header: &Node| ["invert_match", "invertMatch"].iter().any(|name| header.get(name).is_some());
+    headers.iter().any(|header| {
+        header.get("name").and_then(Node::text) == Some(":method") && !is_negated(header) && admits_idempotent(header)
+    })
 }
 
 /// Finds what the circuit breakers of clusters allow.
@@ -237,7 +251,7 @@ fn policy(field: &Field<'_>, around: Around<'_>) -> Option<Entry> {
                 .remark(RemarkKind::Note, "no retry_on: nothing is retried unless the headers of a request ask for it"),
         );
     }
-    entry.may_repeat_unsafe = Some(repeats_unsafe(&words));
+    entry.may_repeat_unsafe = Some(repeats_unsafe(&words) && !around.is_idempotent);
     let unmapped = [
         ("per_try_idle_timeout", "limits the silence within an attempt"),
         ("rate_limited_retry_back_off", "a server's hint replaces the delay"),

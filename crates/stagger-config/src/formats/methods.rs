@@ -1,0 +1,33 @@
+//! The methods of HTTP that a route is for.
+
+use crate::tree::Node;
+
+/// Methods whose requests may be repeated: RFC 9110, section 9.2.2.
+const IDEMPOTENT: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+
+pub(crate) fn is_idempotent(method: &str) -> bool {
+    IDEMPOTENT.iter().any(|known| known.eq_ignore_ascii_case(method.trim()))
+}
+
+/// Returns whether all of a route's conditions, one of which must hold, admit idempotent methods only. `methods` reads those
+/// that a condition admits, if it names any.
+pub(crate) fn are_idempotent<'a>(conditions: &'a [Node], methods: impl Fn(&'a Node) -> Option<&'a Node>) -> bool {
+    !conditions.is_empty() && conditions.iter().all(|condition| methods(condition).is_some_and(admits_idempotent))
+}
+
+/// Returns whether a condition for a text, such as `GET`, `{exact: GET}` or `{regex: GET|HEAD}`, admits idempotent methods
+/// only.
+pub(crate) fn admits_idempotent(condition: &Node) -> bool {
+    let named = |names: &[&str]| names.iter().find_map(|name| condition.get(name));
+    let exact = condition.text().or_else(|| named(&["exact", "exact_match", "exactMatch"])?.text());
+    if let Some(exact) = exact {
+        return is_idempotent(exact);
+    }
+    let inner = ["string_match", "stringMatch", "safe_regex", "safeRegex", "safe_regex_match", "safeRegexMatch"];
+    if let Some(inner) = named(&inner) {
+        return admits_idempotent(inner);
+    }
+    let Some(regex) = named(&["regex"]).and_then(Node::text) else { return false };
+    let alternatives = regex.trim_start_matches(['^', '(']).trim_end_matches(['$', ')']);
+    alternatives.split('|').all(is_idempotent)
+}
