@@ -162,7 +162,11 @@ fn wrapped_help_has_no_ragged_lines() {
 
 /// Wordings of earlier versions, with what replaced them.
 const REWORDED: &[(&str, &str, &str)] = &[
-    ("--help", "say how to mend it", "Find what could turn a policy, or a configuration, into a retry storm, and suggest fixes"),
+    (
+        "--help",
+        "say how to mend it",
+        "Find what could turn a policy, or a configuration, into a retry storm, and suggest fixes",
+    ),
     ("run --help", "Ceiling of", "Upper bound of the first delay"),
     ("run --help", "grows beyond this", "Upper bound for every delay"),
     ("run --help", "How often to try in all", "Maximum number of attempts, including the first"),

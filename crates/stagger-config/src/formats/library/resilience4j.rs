@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use stagger_core::{Jitter, Ratio};
 
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields};
+use crate::fields::{Field, Fields, join};
 use crate::format::Format;
 use crate::tree::{Member, Node};
 use crate::units;
@@ -136,9 +136,10 @@ fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks
 
 fn apply(own: Own, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let mut ineffective = |setting: Option<crate::position::Span>, text: &str| {
-        if let Some(span) = setting {
-            remarks.push(Remark { kind: RemarkKind::NoEffect, path: entry.path.clone(), span, text: text.to_owned() });
+    let mut ineffective = |field: &str, span: Option<crate::position::Span>, text: &str| {
+        if let Some(span) = span {
+            let path = join(&entry.path, field);
+            remarks.push(Remark { kind: RemarkKind::NoEffect, path, span, text: text.to_owned() });
         }
     };
     settings.attempts = Some(own.attempts.unwrap_or(Setting::default(ATTEMPTS)).map(Limit::At));
@@ -147,16 +148,22 @@ fn apply(own: Own, entry: &mut Entry) {
     let is_randomized = own.randomized.is_some_and(|flag| flag.value);
     let without_wait = own.lacks_wait();
     if without_wait {
-        let place = own.exponential.and_then(|flag| flag.span()).or(own.multiplier.and_then(|number| number.span()));
-        ineffective(place, "has no effect without waitDuration: the wait stays 500ms");
+        let growth = [
+            ("enableExponentialBackoff", own.exponential.and_then(|flag| flag.span())),
+            ("exponentialBackoffMultiplier", own.multiplier.and_then(|number| number.span())),
+        ];
+        let first = growth.into_iter().find(|(_, span)| span.is_some());
+        let (field, span) = first.unwrap_or(("enableRandomizedWait", own.randomized.and_then(|flag| flag.span())));
+        ineffective(field, span, "has no effect without waitDuration: the wait stays 500ms");
     }
     if !is_exponential {
         let text = "has no effect without enableExponentialBackoff: true: the wait does not grow";
-        ineffective(own.multiplier.and_then(|number| number.span()), text);
-        ineffective(own.longest.and_then(|length| length.span()), text);
+        ineffective("exponentialBackoffMultiplier", own.multiplier.and_then(|number| number.span()), text);
+        ineffective("exponentialMaxWaitDuration", own.longest.and_then(|length| length.span()), text);
     }
     if !is_randomized {
-        ineffective(own.factor.and_then(|number| number.span()), "has no effect without enableRandomizedWait: true");
+        let text = "has no effect without enableRandomizedWait: true";
+        ineffective("randomizedWaitFactor", own.factor.and_then(|number| number.span()), text);
     }
     let wait = own.wait.unwrap_or(Setting::default(WAIT));
     settings.base = Some(wait);

@@ -129,7 +129,8 @@ fn is_for(entry: &Entry, code: &str, overall: Option<Duration>) -> bool {
         "S011" => overall.is_none(),
         // A limit of nginx ends no attempt, but the series of them.
         "S013" => entry.format != Format::Nginx,
-        "S019" => true,
+        // Whether a job may run again is for those who wrote the retry to say: it has no other purpose.
+        "S019" => !matches!(entry.format, Format::GitLab | Format::GitHub),
         _ => false,
     }
 }

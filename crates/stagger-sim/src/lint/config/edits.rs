@@ -133,6 +133,19 @@ impl<'a> Editor<'a> {
         vec![Edit { place, text: String::new() }]
     }
 
+    /// Removes a word from the list with commas that a field has, if others are left. Returns the field as it is then.
+    pub(super) fn without_word(&self, span: Span, word: &str) -> Option<(String, Vec<Edit>)> {
+        let written = &self.text[place(span).bytes(self.text)];
+        let start = written.find(':')? + 1;
+        let list = written[start..].trim().trim_matches('"');
+        let words: Vec<_> = list.split(',').filter(|other| other.trim() != word).collect();
+        if words.is_empty() || words.len() == list.split(',').count() {
+            return None;
+        }
+        let text = written.replacen(list, &words.join(","), 1);
+        Some((text.clone(), vec![Edit { place: place(span), text }]))
+    }
+
     /// Replaces the value of the first of these fields behind a place, within a few lines.
     pub(super) fn replace_near(&self, from: Span, keys: &[&str], value: &str) -> Vec<Edit> {
         const NEAR: usize = 30;

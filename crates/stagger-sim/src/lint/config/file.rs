@@ -6,6 +6,7 @@ use super::calls::Calls;
 use super::draft::Draft;
 use super::edits::Editor;
 use super::processes;
+use super::remedy::{self, Remedy};
 use crate::lint::FileFinding;
 use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, REFUSED_VALUE};
 
@@ -85,6 +86,9 @@ impl ConfigFile {
         let mut drafts: Vec<Draft> = Vec::new();
         for entry in &self.entries {
             drafts.extend(remarks(entry, &editor));
+            if binds_nothing(entry) {
+                continue;
+            }
             match entry.kind {
                 EntryKind::Call | EntryKind::Fetch | EntryKind::Step => drafts.extend(calls.check(entry)),
                 EntryKind::Limit => drafts.extend(calls.limit(entry)),
@@ -96,6 +100,11 @@ impl ConfigFile {
         drafts.sort_by_key(|draft| (draft.span, draft.rule.code()));
         drafts
     }
+}
+
+/// Returns whether the reader says that nothing of an entry applies.
+fn binds_nothing(entry: &Entry) -> bool {
+    entry.remarks.iter().any(|remark| remark.kind == RemarkKind::NoEffect && remark.path == entry.path)
 }
 
 /// Returns the findings of the reader.
@@ -111,7 +120,8 @@ fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
         let draft = Draft::new(rule, &remark.path, remark.span).fact(format!("{field}: {}", remark.text));
         Some(match remark.kind {
             RemarkKind::NoEffect if remark.path != entry.path => {
-                draft.advise("remove the line, or write what it needs").edits(String::new(), editor.remove(remark.span))
+                let Remedy { text, advice, edits } = remedy::ineffective(remark, editor);
+                draft.advise(advice).edits(text, edits)
             }
             RemarkKind::NoEffect => draft.advise("name it where it is to apply, or remove it"),
             _ => draft.advise("write a value that the system accepts"),

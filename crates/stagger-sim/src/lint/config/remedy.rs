@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
-use stagger_config::{Entry, Format, Limit};
+use stagger_config::{Entry, Format, Limit, Remark};
 use stagger_core::text::Compact;
 
 use super::edits::{Editor, Line};
+use crate::lint::analysis::brief;
 use crate::lint::file::Edit;
 
 /// What the file should say, in words, and the edits that write it.
@@ -29,6 +30,15 @@ impl Remedy {
     fn directive(text: &str, edits: Vec<Edit>, advice: &str) -> Self {
         Self { text: text.to_owned(), advice: advice.to_owned(), edits }
     }
+}
+
+/// Takes away what has no effect: a word of a list, or the whole line.
+pub(super) fn ineffective(remark: &Remark, editor: &Editor<'_>) -> Remedy {
+    let word = remark.text.split('`').nth(1);
+    if let Some((value, edits)) = word.and_then(|word| editor.without_word(remark.span, word)) {
+        return Remedy { text: value, advice: "remove the word, or correct it".to_owned(), edits };
+    }
+    Remedy { edits: editor.remove(remark.span), ..Remedy::words("remove the line, or write what it needs") }
 }
 
 /// Limits the time of a call.
@@ -180,7 +190,14 @@ fn attempt_timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     else {
         return Remedy::words(ADVICE);
     };
-    let length = share(overall, attempts);
+    let delays = longest_delays(entry, attempts);
+    let Some(left) = overall.checked_sub(delays).filter(|left| !left.is_zero()) else {
+        return Remedy::words(format!(
+            "make fewer attempts: the delays between them alone take up to {}",
+            brief(delays)
+        ));
+    };
+    let length = share(left, attempts);
     let seconds = || format!("{}s", length.as_secs_f64());
     let line = match entry.format {
         _ if length.is_zero() => return Remedy::words(ADVICE),
@@ -205,6 +222,15 @@ fn attempt_timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         _ => beside(entry, editor, &line),
     };
     Remedy::line(editor, &line, edits, ADVICE)
+}
+
+/// Returns how long the delays between so many attempts are at most.
+fn longest_delays(entry: &Entry, attempts: u32) -> Duration {
+    /// More attempts than any time limit has room for.
+    const MOST: u32 = 10_000;
+    let Some(policy) = entry.policy() else { return Duration::ZERO };
+    let bounds = (1..attempts.min(MOST)).map_while(|retry| policy.bounds(retry));
+    bounds.fold(Duration::ZERO, |sum, (_, most)| sum.saturating_add(most))
 }
 
 /// Returns the longest attempt of which so many fit, in whole seconds or, if that is none, in whole steps of 10 ms.
@@ -238,7 +264,10 @@ fn only_safe(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         Format::StepFunctions => {
             Remedy::words("make the task safe to repeat, by a key such as $$.Execution.Id, or name the errors that are")
         }
-        Format::Linkerd => Remedy::words("remove isRetryable from routes whose method is not safe to repeat"),
+        Format::Linkerd if entry.path.starts_with("ServiceProfile/") => {
+            Remedy::words("remove isRetryable from routes whose method is not safe to repeat")
+        }
+        Format::Linkerd => Remedy::words("move the annotations to an HTTPRoute for methods that are safe to repeat"),
         _ => Remedy::words("retry only methods that are safe to repeat, or send an idempotency key"),
     }
 }
