@@ -112,7 +112,7 @@ impl Queue {
         let Ok(line) = reserved else { return Admit::Full(Duration::from_nanos(self.limits.max_wait)) };
         self.reserved.fetch_add(1, Ordering::Relaxed);
         let position = line.max(from);
-        let token = ReservationToken::seal(moved(position, offset) & !SERVER | self.server, self.limits.secret);
+        let token = self.limits.seal(moved(position, offset) & !SERVER | self.server);
         Admit::At(Reservation { after: Duration::from_nanos(position - now), token })
     }
 
@@ -128,7 +128,7 @@ impl Queue {
                 Admit::Full(Duration::from_nanos(self.interval().min(self.limits.max_wait)))
             }
         };
-        let Some(position) = token.position(self.limits.secret) else { return invalid() };
+        let Some(position) = self.limits.position(token) else { return invalid() };
         let due = moved(position, offset.saturating_neg());
         let wait = due.saturating_sub(now);
         if wait > EARLY {
@@ -323,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn servers_of_adjacent_steps_of_a_change_of_the_secret_honor_each_other() {
+        let [old, new] = [7, 9].map(|byte| Secret::new([byte; 16]));
+        let steps = [(old, None), (old, Some(new)), (new, Some(old)), (new, None)];
+        let queue = |(secret, accepted)| {
+            let settings = AdmissionSettings { burst: Some(1), accepted, ..AdmissionSettings::new(100, secret) };
+            Queue::new(settings.limits().unwrap(), 1, 3, START)
+        };
+        for (one, step) in steps.into_iter().enumerate() {
+            for (other, there) in steps.into_iter().enumerate() {
+                let (queue, there, now) = (queue(step), queue(there), START + SECOND);
+                let _ = at_once(&queue, now);
+                let Reservation { token, after } = reservation(queue.try_admit(0, now));
+                let later = now + after.as_nanos() as u64;
+                // Without room for clients that have no reservation.
+                let _ = at_once(&there, later);
+                let is_honored = there.admit_reserved(&token, 0, later) == Admit::Now;
+                assert_eq!(is_honored, !matches!((one, other), (0 | 1, 3) | (2 | 3, 0)), "of step {one} in {other}");
+            }
+        }
+    }
+
+    #[test]
     fn a_token_of_another_secret_too_late_or_from_a_jumped_clock_reserves_nothing() {
         let queue = queue(100, 1, 1);
         let now = START + SECOND;
@@ -365,7 +387,7 @@ mod tests {
         let next = reservation(queue.try_admit(0, now)).after;
         assert_eq!(next - after, Duration::from_millis(2));
         // What is kept for reservations is as many clients as before.
-        let seal = |n: u64| ReservationToken::seal(now - SECOND + (n << 10), queue.limits.secret);
+        let seal = |n: u64| queue.limits.seal(now - SECOND + (n << 10));
         let redeemed = (0..600).filter(|n| queue.admit_reserved(&seal(*n), 0, now) == Admit::Now).count();
         assert!((248..=250).contains(&redeemed), "{redeemed}");
         let next = reservation(queue.try_admit(0, now)).after;

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use stagger_core::admission::Secret;
+use stagger_core::admission::{ReservationToken, Secret};
 
 use super::claim::WHOLE;
 
@@ -26,6 +26,8 @@ pub struct AdmissionSettings {
     pub most: Option<u32>,
     /// The key that seals reservations.
     pub secret: Secret,
+    /// Another key whose reservations are honored as well, while all servers change from one to the other.
+    pub accepted: Option<Secret>,
 }
 
 /// The settings, checked. Lengths are nanoseconds.
@@ -38,7 +40,8 @@ pub struct AdmissionLimits {
     pub(crate) weight: u64,
     /// The largest share, in millionths.
     pub(crate) most: u64,
-    pub(crate) secret: Secret,
+    secret: Secret,
+    accepted: Option<Secret>,
 }
 
 /// A problem in the settings.
@@ -62,7 +65,7 @@ impl AdmissionSettings {
     /// Creates settings with the defaults: a burst of 100 ms, a longest wait of five minutes, weight 1, no limit for this server.
     #[must_use]
     pub const fn new(rate: u32, secret: Secret) -> Self {
-        Self { rate, burst: None, max_wait: Duration::from_secs(300), weight: 1, most: None, secret }
+        Self { rate, burst: None, max_wait: Duration::from_secs(300), weight: 1, most: None, secret, accepted: None }
     }
 
     /// Returns the limits of the protocol.
@@ -70,7 +73,7 @@ impl AdmissionSettings {
     /// # Errors
     /// Every problem at once.
     pub fn limits(&self) -> Result<AdmissionLimits, Vec<AdmissionProblem>> {
-        let Self { rate, burst, max_wait, weight, most, secret } = *self;
+        let Self { rate, burst, max_wait, weight, most, secret, accepted } = *self;
         let burst = burst.unwrap_or_else(|| (rate / 10).max(1));
         let share = most.map_or(WHOLE, |most| u64::from(most) * WHOLE / u64::from(rate.max(1)));
         let problems = [
@@ -79,7 +82,7 @@ impl AdmissionSettings {
             (max_wait.is_zero() || max_wait > LONGEST_WAIT, AdmissionProblem::MaxWait(max_wait)),
             (weight == 0 || weight > LARGEST_WEIGHT, AdmissionProblem::Weight(weight)),
             (share == 0, AdmissionProblem::Most(most.unwrap_or(0))),
-            (secret.is_zero(), AdmissionProblem::Secret),
+            (secret.is_zero() || accepted.is_some_and(|secret| secret.is_zero()), AdmissionProblem::Secret),
         ];
         let problems: Vec<_> = problems.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, it)| it).collect();
         if !problems.is_empty() {
@@ -92,12 +95,23 @@ impl AdmissionSettings {
             weight: u64::from(weight),
             most: share.min(WHOLE),
             secret,
+            accepted,
         })
     }
 }
 
 impl AdmissionLimits {
-    /// Returns whether both are of one admission with the same settings. The secret is not compared.
+    /// Returns the reservation of a position.
+    pub(crate) fn seal(&self, position: u64) -> ReservationToken {
+        ReservationToken::seal(position, self.secret)
+    }
+
+    /// Returns the position of a reservation that one of the servers has sealed.
+    pub(crate) fn position(&self, token: &ReservationToken) -> Option<u64> {
+        token.position(self.secret).or_else(|| token.position(self.accepted?))
+    }
+
+    /// Returns whether both are of one admission with the same settings. The secrets are not compared.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let of = |limits: &Self| (limits.rate, limits.burst, limits.max_wait, limits.weight, limits.most);
@@ -129,6 +143,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_secret_that_is_only_accepted_is_not_zero_either() {
+        for (byte, want) in [(0, Err(vec![AdmissionProblem::Secret])), (1, Ok(()))] {
+            let accepted = Some(Secret::new([byte; 16]));
+            let settings = AdmissionSettings { accepted, ..AdmissionSettings::new(1, Secret::new([7; 16])) };
+            assert_eq!(settings.limits().map(|_| ()), want);
+        }
+    }
+
+    #[test]
     fn every_problem_of_an_admission_is_found_at_once() {
         let wrong = AdmissionSettings {
             rate: 0,
@@ -137,6 +160,7 @@ mod tests {
             weight: 0,
             most: Some(0),
             secret: Secret::new([0; 16]),
+            accepted: None,
         };
         let want = [
             AdmissionProblem::Rate(0),

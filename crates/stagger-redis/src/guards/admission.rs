@@ -162,12 +162,21 @@ impl<'a> SharedAdmissionBuilder<'a> {
         self
     }
 
+    /// Sets another secret whose reservations are honored as well, to change the secret without a restart of all servers at once. Default: none.
+    ///
+    /// Deploy three times: the old secret, with the new one accepted; the new one, with the old one accepted; and, once the longest wait
+    /// is over, the new one alone. At any time every server honors what the others seal.
+    pub const fn also_accept(mut self, secret: Secret) -> Self {
+        self.settings.accepted = Some(secret);
+        self
+    }
+
     /// Creates the admission.
     ///
     /// # Errors
     /// Every problem at once: a target without a name or with one of more than 128 bytes; a rate of 0 or above a thousand million; a
     /// burst of 0; a longest wait or a weight outside its range; a limit of this server below a millionth of the rate; a secret of
-    /// zero. Then: the target has other settings in this fleet, or the fleet has 64 guards.
+    /// zero, also one that is only accepted. Then: the target has other settings in this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedAdmission, SettingsError> {
         let Self { alive, namespace, target, settings } = self;
         let limits = settings.limits();
