@@ -99,7 +99,7 @@
 //!
 //! # In the store
 //!
-//! Tested with Redis 7.0; the commands are in Redis since version 5, and in Valkey. All keys begin with `{stagger:<namespace>}:`, so those
+//! Tested with Redis 7.0 and 6.2; the commands are in Redis since version 5, and in Valkey. All keys begin with `{stagger:<namespace>}:`, so those
 //! of a namespace are in one slot of a cluster, and all but the controls expire one hour after the last report. In names, `%`, `{`, `}`, `:`, spaces and
 //! control characters are escaped as `%` and two digits.
 //!

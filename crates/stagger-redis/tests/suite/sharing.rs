@@ -205,7 +205,7 @@ async fn limits_that_cannot_work_are_rejected() {
     assert!(fleet.tokens("t").capacity(1_000_000_000).refill(u32::MAX, Duration::MAX).build().is_ok());
 }
 
-/// Measures F6 and the path of a retry: `cargo nextest run -p stagger-redis --run-ignored only --no-capture the_cost`.
+/// Measures F6 and the path of a retry: `cargo nextest run --release -p stagger-redis --run-ignored only --no-capture the_cost`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "measures; run it alone, optimized"]
 async fn the_cost_of_a_retry() {
