@@ -3,6 +3,7 @@
 use core::cell::Cell;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::case::{Case, Role, Table};
 
@@ -17,6 +18,7 @@ pub(super) fn cases() -> Vec<Case> {
         row(Table::GuardsSuccess, "full bucket or closed breaker: one load", load),
         row(Table::GuardsSuccess, "one counter for all threads", shared_counter),
         row(Table::GuardsSuccess, "one counter per thread", own_counter),
+        row(Table::GuardsFailure, "a reading of the system clock", read_clock),
         row(Table::GuardsFailure, "deduct tokens, compare-and-swap loop", withdraw),
     ]
 }
@@ -28,6 +30,12 @@ fn load(iterations: u64) {
         if full.0.load(Ordering::Relaxed) < 500 {
             black_box(full.0.fetch_add(1, Ordering::Relaxed));
         }
+    }
+}
+
+fn read_clock(iterations: u64) {
+    for _ in 0..iterations {
+        black_box(&Instant::now());
     }
 }
 

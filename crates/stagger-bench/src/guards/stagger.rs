@@ -9,11 +9,15 @@ use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
 use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
 use stagger::guard::{Keyed, Limiter, LimiterMode, LimiterPermit, Pacer, QuietPeriod, Turn};
 use stagger::{
-    Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Seed, guard::Now, hedge::Hedge, hedge::HedgeState,
-    hedge::Latencies, policy, time::Clock as _, time::SystemClock,
+    Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Retrier, Seed, guard::Now, hedge::Hedge,
+    hedge::HedgeState, hedge::Latencies, policy, time::Clock as _, time::SystemClock,
 };
 
+use stagger_lease::claim::Limits;
+use stagger_lease::ledger::{Counted, Ledger};
+
 use crate::case::{Case, Role, Table};
+use crate::operation::{SUCCESS, repeat};
 
 /// The rows of the goals for a successful call: guards that count without reading the clock.
 pub(crate) const COUNTING: [&str; 5] =
@@ -64,6 +68,21 @@ pub(super) fn cases() -> Vec<Case> {
             .note("reads the clock once in 32"),
         success("Pacer, passive", |n| take_turn(n, shared!(Pacer, Pacer::new()))),
         success("Pacer, active, observed", |n| take_turn(n, refused(shared!(Pacer, pacing())))).note(CLOCK),
+        success("a call of a Retrier without guards", |n| call_with(n, shared!(Retrier, Retrier::new(CALLS)))),
+        success("a call of a Retrier with a QuietPeriod, open", |n| {
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).quiet_period(QuietPeriod::new())));
+        })
+        .note("reads the clock once in 32"),
+        success("a call of a Retrier with Tokens", |n| {
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new())));
+        }),
+        success("a call of a Retrier with Tokens and a QuietPeriod, open", |n| {
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new()).quiet_period(QuietPeriod::new())));
+        })
+        .note("reads the clock once in 32"),
+        success("a call of a Retrier with Tokens and a Pacer, passive", |n| {
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new()).pacer(Pacer::new())));
+        }),
         success("hedge after a fixed delay", |n| hedged(n, Hedge::after(Duration::from_millis(200)))),
         success("hedge at the 95th percentile", |n| hedged(n, at_p95())),
         failure(PERMITS[0], |n| try_acquire(n, shared!(Tokens, plenty()))),
@@ -81,12 +100,41 @@ pub(super) fn cases() -> Vec<Case> {
         failure("CircuitBreaker, consecutive failures: a failure", |n| {
             admit_and_record(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
         }),
+        failure("the tokens of a fleet, with a lease in hand: try_acquire", |n| {
+            let ledger = shared!(Ledger, in_hand());
+            for _ in 0..n {
+                black_box(&FLEET.try_acquire(black_box(ledger), || ()));
+            }
+        })
+        .note("what `SharedTokens` does in a process"),
+        failure("Keyed, a key that it has: of alone, the time is known", |n| {
+            let hosts = black_box(shared!(Hosts, hosts()));
+            for _ in 0..n {
+                black_box(&hosts.of(black_box(&7), Instant::ZERO));
+            }
+        })
+        .note("one of 1,000 keys"),
         failure("Keyed, a key that it has: of and Tokens::try_acquire", |n| keyed(n, shared!(Hosts, hosts()), |_| 7))
             .note("one of 1,000 keys; reads the clock"),
         failure("Keyed, a new key: of and Tokens::try_acquire", |n| keyed(n, shared!(Hosts, hosts()), |n| 1_000 + n))
             .note("replaces the least recently used of 32 of 1,000; reads the clock"),
         failure("CircuitBreaker, open: a rejection", |n| rejected(n, shared!(CircuitBreaker, open()))).note(CLOCK),
     ]
+}
+
+/// The policy of the retriers.
+const CALLS: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
+const FLEET: Limits = Limits { capacity: u64::MAX, refill: 0, initial: 0, cost: 5_000_000, reward: 1_000_000 };
+
+/// Creates the tokens of a process with a large lease.
+fn in_hand() -> Ledger {
+    Ledger::with(Counted { held: u64::MAX / 2, spent: 0, earned: 0 })
+}
+
+/// Makes calls that succeed.
+fn call_with(iterations: u64, retrier: &Retrier) {
+    let retrier = black_box(retrier);
+    repeat(iterations, &SUCCESS, |script| retrier.blocking(|| script.attempt()));
 }
 
 const LAST_10_S: Window = Window::Time(Duration::from_secs(10));
