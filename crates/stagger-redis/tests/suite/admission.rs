@@ -9,7 +9,7 @@ use stagger_kit::{Port, Signal};
 use stagger_redis::{Fleet, SettingsProblem, SharedAdmission};
 
 use super::sharing::until;
-use super::worker::Redis;
+use super::worker::{Redis, documented_user};
 
 const SECRET: Secret = Secret::new(*b"of all servers..");
 /// The guard reads its own clock.
@@ -135,14 +135,8 @@ async fn settings_of_an_admission_that_cannot_work_are_rejected() {
 
 #[tokio::test]
 async fn an_admission_needs_the_documented_commands_only_and_its_keys_expire() {
-    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
-    let (_, list) = DOCUMENTATION.split_once("An admission needs ").unwrap();
-    let (list, _) = list.split_once('.').unwrap();
-    let commands = list.split('`').skip(1).step_by(2);
-    let commands: Vec<_> = commands.map(|name| format!("+{}", name.to_lowercase().replace(' ', "|"))).collect();
     let redis = Redis::start(&[]);
-    redis.run(&format!("ACL SETUSER shop on >secret ~{{stagger:shop}}* {}", commands.join(" ")));
-    let servers = servers::<2>(&format!("redis://shop:secret@{}", redis.port.address()), 100);
+    let servers = servers::<2>(&documented_user(&redis, "An admission needs "), 100);
     until(|| servers.iter().any(|(fleet, _)| fleet.snapshot().failures > 0 || fleet.snapshot().processes == 2)).await;
     let [(one, first), (two, second)] = servers;
     drop(first);

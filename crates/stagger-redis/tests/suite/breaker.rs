@@ -8,7 +8,7 @@ use stagger::{Instant, Outcome};
 use stagger_redis::{Fleet, FleetEvent, SharedBreaker};
 
 use super::sharing::until;
-use super::worker::Redis;
+use super::worker::{Redis, documented_user};
 
 const NOW: Instant = Instant::ZERO;
 
@@ -55,4 +55,20 @@ async fn a_quorum_of_open_breakers_lets_the_others_open_on_half_of_the_evidence(
     assert_eq!((breakers[2].snapshot().is_advised, breakers[2].local().evidence()), (false, Evidence::Full));
     let advised = |event: &FleetEvent| matches!(event, FleetEvent::BreakerAdvised { target, open: 2 } if target == "t");
     assert_eq!(events.lock().unwrap().iter().filter(|event| advised(event)).count(), 2);
+}
+
+#[tokio::test]
+async fn a_breaker_needs_the_documented_commands_only_and_its_key_expires() {
+    let redis = Redis::start(&[]);
+    let url = documented_user(&redis, "A breaker needs ");
+    let fleets = [(); 2].map(|()| Fleet::builder(&url, 2).namespace("shop").build().unwrap());
+    let breakers = [&fleets[0], &fleets[1]].map(|fleet| fleet.breaker("t").build().unwrap());
+    fail(&breakers[0], 5);
+    until(|| breakers[1].snapshot().open == 1 || fleets.iter().any(|fleet| fleet.snapshot().failures > 0)).await;
+    let redis::Value::Int(ttl) = redis.run("PTTL {stagger:shop}:t:open") else { panic!("no number") };
+    assert!((3_500_000..=3_600_000).contains(&ttl), "{ttl}");
+    // One that closes, and a process that leaves.
+    breakers[0].local().reset(&NOW);
+    until(|| breakers[1].snapshot().open == 0).await;
+    assert!(fleets.iter().all(|fleet| fleet.snapshot().failures == 0));
 }

@@ -10,7 +10,7 @@ use stagger_kit::{Port, Signal};
 use stagger_redis::{Fleet, FleetEvent, SettingsProblem, SharedQuietPeriod};
 
 use super::sharing::until;
-use super::worker::Redis;
+use super::worker::{Redis, documented_user};
 
 /// Tells a process to wait, as a server would.
 fn tell(quiet: &SharedQuietPeriod, millis: u64) {
@@ -125,14 +125,8 @@ async fn a_store_that_is_away_or_hangs_holds_and_delays_no_call() {
 
 #[tokio::test]
 async fn quiet_periods_need_the_documented_commands_only() {
-    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
-    let (_, list) = DOCUMENTATION.split_once("A quiet period needs ").unwrap();
-    let (list, _) = list.split_once('.').unwrap();
-    let commands = list.split('`').skip(1).step_by(2);
-    let commands: Vec<_> = commands.map(|name| format!("+{}", name.to_lowercase().replace(' ', "|"))).collect();
     let redis = Redis::start(&[]);
-    redis.run(&format!("ACL SETUSER shop on >secret ~{{stagger:shop}}* {}", commands.join(" ")));
-    let url = format!("redis://shop:secret@{}", redis.port.address());
+    let url = documented_user(&redis, "A quiet period needs ");
     let fleet = Fleet::builder(&url, 1).namespace("shop").build().unwrap();
     let quiet = fleet.quiet_period("t").build().unwrap();
     until(|| fleet.snapshot().reports > 0).await;

@@ -46,6 +46,18 @@ impl Redis {
     }
 }
 
+/// Creates a user of the store who may run the commands that the crate's documentation names after `words`, and no others, and returns
+/// the user's address.
+pub(crate) fn documented_user(redis: &Redis, words: &str) -> String {
+    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
+    let (_, list) = DOCUMENTATION.split_once(words).unwrap();
+    let (list, _) = list.split_once('.').unwrap();
+    let commands = list.split('`').skip(1).step_by(2);
+    let commands: Vec<_> = commands.map(|name| format!("+{}", name.to_lowercase().replace(' ', "|"))).collect();
+    redis.run(&format!("ACL SETUSER shop on >secret ~{{stagger:shop}}* {}", commands.join(" ")));
+    format!("redis://shop:secret@{}", redis.port.address())
+}
+
 /// What the calls of a process end with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Calls {
