@@ -28,7 +28,7 @@ Examples:
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
-Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if a file or the log cannot be read."
+Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error; 125 if a file or the log cannot be read."
 )]
 pub(crate) struct CheckArgs {
     /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.' or
@@ -83,9 +83,29 @@ pub(crate) struct CheckArgs {
     )]
     pub(crate) explain: Option<&'static Rule>,
 
+    /// Do not report the findings that this file has, which --write-baseline writes: only new ones count
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Check")]
+    pub(crate) baseline: Option<PathBuf>,
+
+    /// Write the findings to this file, for --baseline, and exit with 0
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "baseline", help_heading = "Check")]
+    pub(crate) write_baseline: Option<PathBuf>,
+
     /// Print the findings as JSON (schema stagger.check/1)
-    #[arg(long, help_heading = "Check")]
+    #[arg(long, group = "output", help_heading = "Check")]
     pub(crate) json: bool,
+
+    /// Print the findings as SARIF 2.1.0, which code hosts show beside the code
+    #[arg(long, group = "output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
+    pub(crate) sarif: bool,
+
+    /// Print the findings as annotations of GitHub Actions
+    #[arg(long, group = "output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
+    pub(crate) github: bool,
+
+    /// Print the findings as JUnit XML
+    #[arg(long, group = "output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
+    pub(crate) junit: bool,
 }
 
 /// Deployment context: how and where the policy is used.

@@ -21,6 +21,8 @@ struct Document<'a> {
     files: Vec<FileEntry<'a>>,
     /// The log that was checked; null if there is none.
     log: Option<LogEntry<'a>>,
+    /// Number of findings that the file of `--baseline` has, which are not listed.
+    known_findings: usize,
 }
 
 /// A policy and its findings.
@@ -160,6 +162,7 @@ pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
         policies: checked.policies.iter().map(policy_entry).collect(),
         files: checked.files.iter().map(file_entry).collect(),
         log: checked.log.as_ref().map(log_entry),
+        known_findings: checked.known,
     })
 }
 

@@ -3,9 +3,11 @@
 //! The rules are in `stagger_sim::lint`; this module runs them and prints the findings.
 
 mod args;
+mod baseline;
 mod command;
 mod files;
 mod json;
+mod outputs;
 mod report;
 mod result;
 mod rules;

@@ -24,6 +24,10 @@ pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
     }
     let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
     let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
+    if checked.known > 0 {
+        let text = format!("{} of the baseline not shown", counted(checked.known, "finding"));
+        out.push_str(&paragraph(&text, "", options));
+    }
     if let Some(summary) = summary(warnings, notes) {
         out.push_str(&paragraph(&summary, "", options));
     }

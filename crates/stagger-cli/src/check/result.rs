@@ -6,6 +6,7 @@ use stagger_core::Policy;
 use stagger_sim::lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
 
 use super::args::CheckArgs;
+use super::baseline::{Baseline, Key};
 use super::files::{FileResult, is_file};
 use crate::output::error::CliError;
 use crate::policy_args::PolicyArgs;
@@ -17,6 +18,48 @@ pub(super) struct CheckResult {
     pub(super) log: Option<LogResult>,
     /// Whether no deployment context was given.
     pub(super) without_context: bool,
+    /// Number of findings that the baseline has.
+    pub(super) known: usize,
+}
+
+/// A policy, a file or a log, with its findings.
+pub(super) struct Subject<'a> {
+    pub(super) name: String,
+    /// The path of a file that is checked, with slashes.
+    pub(super) file: Option<String>,
+    pub(super) findings: Vec<Reported<'a>>,
+}
+
+/// A finding, with its place if it is in a file.
+#[derive(Clone, Copy)]
+pub(super) struct Reported<'a> {
+    pub(super) finding: &'a Finding,
+    pub(super) placed: Option<&'a FileFinding>,
+}
+
+impl Reported<'_> {
+    /// Returns the facts, and how to fix it.
+    pub(super) fn text(&self) -> String {
+        let lines = self.finding.facts().iter().map(String::clone);
+        let help = [format!("help: {}", self.finding.suggestion())];
+        let fix = self.placed.and_then(FileFinding::fix).map(|fix| fix.text().to_owned());
+        lines.chain(help).chain(fix).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns what it is known by in a baseline.
+    pub(super) fn key(&self, file: &str) -> Key {
+        key(file, self.finding, self.placed.map_or("", FileFinding::path))
+    }
+}
+
+fn key(file: &str, finding: &Finding, path: &str) -> Key {
+    Key { file: file.to_owned(), rule: finding.rule().code().to_owned(), path: path.to_owned() }
+}
+
+/// Returns a path with slashes, as it is on other systems.
+fn portable(name: &str) -> String {
+    let name = name.replace('\\', "/");
+    name.strip_prefix("./").unwrap_or(&name).to_owned()
 }
 
 /// A checked policy and its findings.
@@ -49,7 +92,10 @@ impl CheckResult {
             let given = args.policy.is_given().then(|| args.policy.policy()).transpose()?;
             let mut checked = LogResult::new(path, given)?;
             checked.findings.retain(is_reported);
-            return Ok(Self { policies: Vec::new(), files: Vec::new(), log: Some(checked), without_context: false });
+            let mut result =
+                Self { policies: Vec::new(), files: Vec::new(), log: Some(checked), without_context: false, known: 0 };
+            result.compare(args)?;
+            return Ok(result);
         }
         let (named_files, named): (Vec<_>, Vec<_>) = args.subjects.iter().partition(|text| is_file(text));
         let named = named.into_iter().map(|policy| PolicyArgs { policy: Some(policy.clone()), ..args.policy.clone() });
@@ -63,7 +109,67 @@ impl CheckResult {
             policies.push(checked);
         }
         let without_context = without_context && !policies.is_empty();
-        Ok(Self { policies, files: found, log: None, without_context })
+        let mut result = Self { policies, files: found, log: None, without_context, known: 0 };
+        result.compare(args)?;
+        Ok(result)
+    }
+
+    /// Removes the findings that the baseline has.
+    fn compare(&mut self, args: &CheckArgs) -> Result<(), CliError> {
+        let Some(path) = &args.baseline else { return Ok(()) };
+        let mut known = Baseline::read(path)?.known();
+        let before = self.findings().count();
+        let mut is_new = |key: Key| match known.get_mut(&key) {
+            Some(times) if *times > 0 => {
+                *times -= 1;
+                false
+            }
+            _ => true,
+        };
+        for checked in &mut self.policies {
+            let name = checked.label();
+            checked.findings.retain(|finding| is_new(key(&name, finding, "")));
+        }
+        for checked in &mut self.files {
+            let name = portable(&checked.name);
+            checked.findings.retain(|found| is_new(key(&name, found.finding(), found.path())));
+        }
+        if let Some(log) = &mut self.log {
+            log.findings.retain(|finding| is_new(key(&log.name, finding, "")));
+        }
+        self.known = before - self.findings().count();
+        Ok(())
+    }
+
+    /// Returns everything that was checked, with the findings.
+    pub(super) fn subjects(&self) -> Vec<Subject<'_>> {
+        let plain = |finding| Reported { finding, placed: None };
+        let policies = self.policies.iter().map(|checked| Subject {
+            name: checked.label(),
+            file: None,
+            findings: checked.findings.iter().map(plain).collect(),
+        });
+        let placed = |found| Reported { finding: FileFinding::finding(found), placed: Some(found) };
+        let files = self.files.iter().map(|checked| {
+            let file = Some(portable(&checked.name)).filter(|_| !checked.is_stdin());
+            Subject { name: checked.name.clone(), file, findings: checked.findings.iter().map(placed).collect() }
+        });
+        let log = self.log.iter().map(|log| Subject {
+            name: log.name.clone(),
+            file: None,
+            findings: log.findings.iter().map(plain).collect(),
+        });
+        policies.chain(files).chain(log).collect()
+    }
+
+    /// Returns what the findings are known by in a baseline.
+    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+        let subjects = self.subjects().into_iter();
+        let keys = subjects.flat_map(|subject| {
+            let name = subject.file.clone().unwrap_or_else(|| portable(&subject.name));
+            subject.findings.iter().map(|found| found.key(&name)).collect::<Vec<_>>()
+        });
+        keys.collect::<Vec<_>>().into_iter()
     }
 
     /// Returns the findings of all policies, of the files and of the log.
@@ -75,6 +181,11 @@ impl CheckResult {
 }
 
 impl PolicyResult {
+    /// Returns its name, or the policy itself.
+    fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.policy.to_string())
+    }
+
     fn new(args: &PolicyArgs, context: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
         let policy = args.policy()?;
         Ok(Self {

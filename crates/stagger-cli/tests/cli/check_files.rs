@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
+use serde_sarif::sarif::Sarif;
 
 use crate::support::{Files, Seen, see, see_with_input, stagger};
 
@@ -209,4 +210,84 @@ fn the_format_can_be_given() {
     assert!(seen.exits(2).stderr.contains("retries.conf:1:1:"), "{seen:#?}");
     let seen = check(&files, &["retries.conf", "--format", "helm"]);
     assert!(seen.exits(2).stderr.contains("expected one of grpc, envoy, istio"), "{seen:#?}");
+}
+
+/// The types are generated from the schema. What they do not know would be lost on the way back.
+#[test]
+fn sarif_is_of_its_schema_and_has_places_and_fixes() {
+    let files = Files::new();
+    fs::create_dir(files.path("a b")).unwrap();
+    files.write("a b/mesh.yaml", MESH);
+    let seen = check(&files, &["./a b/mesh.yaml", "socket.io", "--sarif"]);
+    let written = json(&seen);
+    let read: Sarif = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), written);
+    let run = &written["runs"][0];
+    assert_eq!(run["columnKind"], "unicodeCodePoints");
+    let results = run["results"].as_array().unwrap();
+    for result in results {
+        let rule = &run["tool"]["driver"]["rules"][result["ruleIndex"].as_u64().unwrap() as usize];
+        assert_eq!(rule["id"], result["ruleId"]);
+    }
+    let placed = results.iter().find(|result| result["ruleId"] == "S013").unwrap();
+    let place = &placed["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "a%20b/mesh.yaml");
+    assert_eq!((&place["region"]["startLine"], &place["region"]["startColumn"]), (&6.into(), &5.into()));
+    let change = &placed["fixes"][0]["artifactChanges"][0]["replacements"][0];
+    assert_eq!(change["insertedContent"]["text"], "perTryTimeout: 660ms");
+    // A policy of the command line has no place.
+    assert!(results.iter().any(|result| result.get("locations").is_none()), "{written}");
+    let none = json(&check(&files, &["a b/mesh.yaml", "--allow", "S013", "--sarif"]));
+    assert_eq!(none["runs"][0]["results"], serde_json::json!([]));
+}
+
+#[test]
+fn annotations_of_github_are_escaped_lines() {
+    let files = Files::new();
+    files.write("a,b.yaml", MESH);
+    let seen = check(&files, &["a,b.yaml", "--github"]);
+    let want = "::warning file=a%2Cb.yaml,line=6,endLine=6,col=5,endColumn=16,title=S013%3A the attempts alone exceed the \
+                deadline::Istio makes up to 6 attempts, after 0s to 24ms";
+    assert!(seen.exits(1).stdout.starts_with(want) && seen.stdout.lines().count() == 1, "{}", seen.stdout);
+    assert!(seen.stdout.contains("%0A6 attempts of 2s take 12s;"), "{}", seen.stdout);
+}
+
+#[test]
+fn junit_has_a_suite_for_each_file_and_a_failure_for_each_finding() {
+    let files = Files::new();
+    files.write("bad.yaml", MESH);
+    files.write("good.yaml", MESH.replace("attempts: 5", "attempts: 1"));
+    let seen = check(&files, &["bad.yaml", "good.yaml", "--junit"]);
+    let document = roxmltree::Document::parse(&seen.exits(1).stdout).unwrap();
+    let root = document.root_element();
+    assert_eq!((root.attribute("tests"), root.attribute("failures")), (Some("2"), Some("1")));
+    let suites: Vec<_> = root.children().filter(|node| node.has_tag_name("testsuite")).collect();
+    assert_eq!(suites.len(), 2);
+    let failure = suites[0].descendants().find(|node| node.has_tag_name("failure")).unwrap();
+    assert_eq!(failure.attribute("message"), Some("the attempts alone exceed the deadline"));
+    assert!(failure.text().unwrap().contains("perTryTimeout: 660ms"), "{:?}", failure.text());
+    assert!(!suites[1].descendants().any(|node| node.has_tag_name("failure")));
+}
+
+#[test]
+fn findings_of_a_baseline_do_not_count_also_if_their_lines_move() {
+    let files = Files::new();
+    files.write("mesh.yaml", MESH);
+    let written = check(&files, &["mesh.yaml", "socket.io", "--write-baseline", "known.json"]);
+    assert!(written.exits(0).stderr.starts_with("wrote ") && written.stdout.is_empty(), "{written:#?}");
+    files.write("mesh.yaml", format!("# moved\n{MESH}"));
+    let seen = check(&files, &["./mesh.yaml", "socket.io", "--baseline", "known.json"]);
+    assert!(seen.exits(0).stdout.contains(" of the baseline not shown\n"), "{seen:#?}");
+
+    // A new finding counts, and only that.
+    files.write("mesh.yaml", MESH.replace("connect-failure", "5xx"));
+    let seen = check(&files, &["mesh.yaml", "--baseline", "known.json", "--json"]);
+    let document = json(&seen);
+    let found: Vec<_> =
+        document["files"][0]["findings"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
+    seen.exits(1);
+    assert_eq!(found, ["S019"]);
+
+    let missing = check(&files, &["mesh.yaml", "--baseline", "missing.json"]);
+    assert!(missing.exits(125).stderr.contains("--baseline: cannot read missing.json"), "{missing:#?}");
 }

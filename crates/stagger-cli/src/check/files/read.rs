@@ -14,6 +14,8 @@ use crate::output::write::say;
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1_024 * 1_024;
+/// The name of standard input.
+const STDIN: &str = "standard input";
 /// Names of skipped files that are shown.
 const SHOWN: usize = 5;
 
@@ -70,7 +72,7 @@ impl FileResult {
     /// Reads and checks a file. Returns `None` for one that is not named on the command line and says nothing about retries.
     fn read(file: &Found, format: Option<Format>) -> Result<Option<Self>, CliError> {
         let is_stdin = file.path == Path::new("-");
-        let name = if is_stdin { "standard input".to_owned() } else { file.path.display().to_string() };
+        let name = if is_stdin { STDIN.to_owned() } else { file.path.display().to_string() };
         let text = text(file, &name)?;
         let ending = file.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         if (ending == "toml" || is_stdin) && format.is_none() && is_system(&text) {
@@ -105,6 +107,11 @@ impl FileResult {
             Content::System(text) => text,
             Content::Config(config) => config.text(),
         }
+    }
+
+    /// Returns whether it has been read from standard input.
+    pub(in crate::check) fn is_stdin(&self) -> bool {
+        self.name == STDIN
     }
 
     const fn config(&self) -> Option<&ConfigFile> {

@@ -15,4 +15,4 @@ pub(crate) use document::{Page, document, inline, small};
 pub(crate) use graph::{Graph, GraphLink, GraphNode};
 pub(crate) use heat_map::HeatMap;
 pub(crate) use style::sheet;
-pub(crate) use xml::escaped;
+pub(crate) use xml::{Element, escaped};

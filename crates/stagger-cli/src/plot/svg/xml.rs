@@ -2,7 +2,7 @@ use core::fmt;
 
 /// An element of an XML document; text and attributes are escaped.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Element {
+pub(crate) struct Element {
     name: &'static str,
     /// Each with a space before it.
     attributes: String,
@@ -12,12 +12,12 @@ pub(super) struct Element {
 }
 
 impl Element {
-    pub(super) fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, attributes: String::new(), content: None, has_text: false }
     }
 
     /// Adds an attribute; attributes keep their order.
-    pub(super) fn set(mut self, name: &str, value: impl AsRef<str>) -> Self {
+    pub(crate) fn set(mut self, name: &str, value: impl AsRef<str>) -> Self {
         self.attributes.push_str(&format!(" {name}=\"{}\"", escaped(value.as_ref())));
         self
     }
@@ -27,16 +27,16 @@ impl Element {
         self.set(name, Pixels(pixels).to_string())
     }
 
-    pub(super) fn child(mut self, child: &Self) -> Self {
+    pub(crate) fn child(mut self, child: &Self) -> Self {
         self.content.get_or_insert_default().push_str(&child.to_string());
         self
     }
 
-    pub(super) fn children(self, children: &[Self]) -> Self {
+    pub(crate) fn children(self, children: &[Self]) -> Self {
         children.iter().fold(self, Self::child)
     }
 
-    pub(super) fn text(mut self, text: &str) -> Self {
+    pub(crate) fn text(mut self, text: &str) -> Self {
         self.content.get_or_insert_default().push_str(&escaped(text));
         self.has_text = true;
         self
