@@ -50,8 +50,9 @@ impl Baseline {
         let text = fs::read_to_string(path)
             .map_err(|error| CliError::io(format_args!("--baseline: cannot read {name}"), error))?;
         let again = "write it again with --write-baseline";
-        let read: Self = serde_json::from_str(&text)
-            .map_err(|error| CliError::usage(format_args!("--baseline: {name} is no baseline: {error}; {again}")))?;
+        let read: Self = serde_json::from_str(&text).map_err(|error| {
+            CliError::usage(format_args!("--baseline: {name} cannot be read as a baseline: {error}; {again}"))
+        })?;
         if read.schema != SCHEMA {
             let schema = &read.schema;
             return Err(CliError::usage(format_args!(
