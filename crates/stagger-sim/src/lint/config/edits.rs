@@ -35,6 +35,28 @@ impl<'a> Editor<'a> {
         Self { text, lines: text.lines().collect(), is_json }
     }
 
+    /// Returns the name of a field, as it is written.
+    pub(super) fn key(&self, span: Span) -> &'a str {
+        let written = self.text[place(span).bytes(self.text)].lines().next().unwrap_or_default();
+        let end = written.find([':', '=']).or_else(|| written.find(char::is_whitespace)).unwrap_or(written.len());
+        written[..end].trim().trim_matches('"')
+    }
+
+    /// Returns a field with its name spelled as that of another: with hyphens, or as it is.
+    pub(super) fn spelled_like(&self, other: Span, line: &Line) -> Line {
+        let mut spelled = line.clone();
+        if self.key(other).contains('-') {
+            spelled.key = String::new();
+            for character in line.key.chars() {
+                if character.is_ascii_uppercase() {
+                    spelled.key.push('-');
+                }
+                spelled.key.push(character.to_ascii_lowercase());
+            }
+        }
+        spelled
+    }
+
     /// Writes a field as JSON or YAML has it.
     pub(super) fn written(&self, line: &Line) -> String {
         match (self.is_json, line.is_text) {

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use stagger_config::{Entry, EntryKind, Format, ReadError, RemarkKind, read};
+use stagger_config::{Entry, EntryKind, Format, ReadError, Remark, RemarkKind, read};
 
 use super::calls::Calls;
 use super::draft::Draft;
@@ -104,22 +104,27 @@ impl ConfigFile {
 
 /// Returns whether the reader says that nothing of an entry applies.
 fn binds_nothing(entry: &Entry) -> bool {
-    entry.remarks.iter().any(|remark| remark.kind == RemarkKind::NoEffect && remark.path == entry.path)
+    entry.remarks.iter().any(|remark| remark.kind == RemarkKind::NoEffect && is_about_all_of(entry, remark))
+}
+
+fn is_about_all_of(entry: &Entry, remark: &Remark) -> bool {
+    remark.path == entry.path && remark.span == entry.span
 }
 
 /// Returns the findings of the reader.
 fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
     let drafts = entry.remarks.iter().filter_map(|remark| {
+        let is_whole = is_about_all_of(entry, remark);
         let rule = match remark.kind {
-            RemarkKind::NoEffect if remark.path == entry.path => &BINDS_NOTHING,
+            RemarkKind::NoEffect if is_whole => &BINDS_NOTHING,
             RemarkKind::NoEffect => &FIELD_WITHOUT_EFFECT,
             RemarkKind::Invalid => &REFUSED_VALUE,
             _ => return None,
         };
-        let field = remark.path.rsplit(['.', '/']).next().unwrap_or_default();
+        let field = editor.key(remark.span);
         let draft = Draft::new(rule, &remark.path, remark.span).fact(format!("{field}: {}", remark.text));
         Some(match remark.kind {
-            RemarkKind::NoEffect if remark.path != entry.path => {
+            RemarkKind::NoEffect if !is_whole => {
                 let Remedy { text, advice, edits } = remedy::ineffective(remark, editor);
                 draft.advise(advice).edits(text, edits)
             }

@@ -281,7 +281,7 @@ fn beside(entry: &Entry, editor: &Editor<'_>, line: &Line) -> Vec<Edit> {
         settings.multiplier.and_then(|setting| setting.span()),
     ];
     match members.into_iter().flatten().next() {
-        Some(member) => editor.before(member, line),
+        Some(member) => editor.before(member, &editor.spelled_like(member, line)),
         None if entry.span.start.line == entry.span.end.line => editor.below(entry.span, line),
         None => editor.inside(entry.span, line),
     }
