@@ -174,7 +174,7 @@ fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
         "  - name: v2\n    timeout: 4s\n    retries:\n      attempts: 5\n      perTryTimeout: 2s\n      retryOn: 5xx,reset\n",
     );
     let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: reviews}\nspec:\n  trafficPolicy:\n    loadBalancer: {simple: LEAST_REQUEST}\n";
-    let files: [(&str, &[&str], &[&str]); 14] = [
+    let files: [(&str, &[&str], &[&str]); 15] = [
         (&plain, &["C001", "C003"], &["  - timeout: 10s\n    retries: {attempts: 2}\n    route:"]),
         (&tight, &["S013", "S019"], &["perTryTimeout: 560ms", "retryOn: connect-failure,refused-stream"]),
         (rule, &["C012"], &["    retryBudget: {percent: 20, minRetryConcurrency: 3}\n    loadBalancer"]),
@@ -210,6 +210,11 @@ fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
             &["[Unit]\nStartLimitIntervalSec=0\n\n[Service]", "RestartSec=10\n"],
         ),
         (
+            &RESILIENCE4J.replace("maxAttempts", "max-attempts"),
+            &["S001", "S005"],
+            &["        enable-randomized-wait: true\n"],
+        ),
+        (
             "[Unit]\nStartLimitIntervalSec=30\n[Service]\nRestart=always\nRestartSec=100ms\n",
             &["C005"],
             &["[Unit]\nStartLimitIntervalSec=0\n", "RestartSec=1s\n"],
@@ -239,6 +244,7 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
         ("C009", DAPR.replace("orders: {retry: always", "orders: {retry: other"), DAPR.to_owned()),
         ("C003", unlimited.clone(), unlimited.replace("0s", "2s")),
         ("C010", GRPC.replace("\"0.1s\"", "\"soon\""), GRPC.to_owned()),
+        ("C008", RESILIENCE4J.replace("enableExponentialBackoff: true", "exponentialBackoffMultiplier: 3"), RESILIENCE4J.to_owned()),
         ("C008", SERVICE.to_owned() + "RestartSteps=5\n", SERVICE.to_owned() + "RestartSteps=5\nRestartMaxDelaySec=1min\n"),
         ("S001", DAPR.replace("exponential\n        maxInterval: 10s", "constant\n        duration: 2s"), DAPR.to_owned()),
         ("S019", DOTNET.to_owned(), "{\"HttpResilience\": {\"Retry\": {\"MaxRetryAttempts\": 0}}}".to_owned()),
