@@ -17,6 +17,8 @@ mod budget;
 mod check;
 #[path = "cli/check_files.rs"]
 mod check_files;
+#[path = "cli/check_traces.rs"]
+mod check_traces;
 #[path = "cli/command_line.rs"]
 mod command_line;
 #[path = "cli/completions.rs"]

@@ -118,6 +118,9 @@ pub mod sse {}
 #[doc = include_str!("../../../docs/guide/systems.md")]
 pub mod systems {}
 
+#[doc = include_str!("../../../docs/guide/traces.md")]
+pub mod traces {}
+
 #[doc = include_str!("../../../docs/guide/truth.md")]
 pub mod truth {}
 

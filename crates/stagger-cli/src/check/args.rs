@@ -23,7 +23,8 @@ Examples:
         --capacity 1000/s --budget=tokens
   stagger check virtualservice.yaml
   stagger check k8s/ envoy.yaml
-  stagger check --log run.ndjson",
+  stagger check --log run.ndjson
+  stagger check --traces spans.json",
     after_help = "\
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
@@ -62,6 +63,18 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FORMAT", value_parser = offering(format, formats), hide_possible_values = true,
           conflicts_with = "log", help_heading = "Check")]
     pub(crate) format: Option<Format>,
+
+    /// Find retries in traces instead: files in OTLP/JSON (an object, or one per line) or Jaeger's JSON; '-' is standard input. With
+    /// --json, schema stagger.traces/1
+    #[arg(
+        long,
+        value_name = "FILE|-",
+        num_args = 1..,
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["policies", "log", "allow", "ContextArgs"],
+        help_heading = "Check"
+    )]
+    pub(crate) traces: Vec<PathBuf>,
 
     /// Comma-separated rules whose findings are suppressed
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = offering(rule, codes),

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use super::args::CheckArgs;
 use super::baseline::Baseline;
 use super::result::CheckResult;
-use super::{json, outputs, report, rules};
+use super::{json, outputs, report, rules, traces};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::output::write::{print, say};
@@ -18,6 +18,9 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     }
     if let Some(rule) = args.explain {
         return print(rules::explanation(rule, options).as_bytes()).map(|()| ExitCode::SUCCESS);
+    }
+    if !args.traces.is_empty() {
+        return traces::run(&args.traces, args.json, term);
     }
     let checked = CheckResult::new(args)?;
     if let Some(path) = &args.write_baseline {

@@ -11,6 +11,7 @@ mod outputs;
 mod report;
 mod result;
 mod rules;
+mod traces;
 
 pub(crate) use args::{CheckArgs, purposes};
 pub(crate) use command::run;

@@ -130,6 +130,11 @@ fn summary(warnings: usize, notes: usize) -> Option<String> {
     (!counted.is_empty()).then(|| format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
 }
 
-fn counted(count: usize, what: &str) -> String {
+/// Formats the line with which a warning begins.
+pub(super) fn warning(name: &str, title: &str, options: RenderOptions) -> String {
+    labeled(&format!("warning[{name}]"), AnsiColor::Yellow, title, options)
+}
+
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
