@@ -71,7 +71,7 @@ pub(crate) struct CheckArgs {
         value_name = "FILE|-",
         num_args = 1..,
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["policies", "log", "allow", "ContextArgs"],
+        conflicts_with_all = ["subjects", "log", "format", "allow", "baseline", "write_baseline", "sarif", "github", "junit", "ContextArgs"],
         help_heading = "Check"
     )]
     pub(crate) traces: Vec<PathBuf>,

@@ -156,7 +156,7 @@ warning[S013]: the attempts alone exceed the deadline
   help: shorten an attempt so that all of them fit, or make fewer
   ╭╴
 7 -     retries: {attempts: 5, perTryTimeout: 2s, retryOn: connect-failure}
-7 +     retries: {attempts: 5, perTryTimeout: 660ms, retryOn: connect-failure}
+7 +     retries: {attempts: 5, perTryTimeout: 560ms, retryOn: connect-failure}
   ╰╴
 1 warning; for details: stagger check --explain CODE
 ";
@@ -234,7 +234,7 @@ fn sarif_is_of_its_schema_and_has_places_and_fixes() {
     assert_eq!(place["artifactLocation"]["uri"], "a%20b/mesh.yaml");
     assert_eq!((&place["region"]["startLine"], &place["region"]["startColumn"]), (&6.into(), &5.into()));
     let change = &placed["fixes"][0]["artifactChanges"][0]["replacements"][0];
-    assert_eq!(change["insertedContent"]["text"], "perTryTimeout: 660ms");
+    assert_eq!(change["insertedContent"]["text"], "perTryTimeout: 560ms");
     // A policy of the command line has no place.
     assert!(results.iter().any(|result| result.get("locations").is_none()), "{written}");
     let none = json(&check(&files, &["a b/mesh.yaml", "--allow", "S013", "--sarif"]));
@@ -265,7 +265,7 @@ fn junit_has_a_suite_for_each_file_and_a_failure_for_each_finding() {
     assert_eq!(suites.len(), 2);
     let failure = suites[0].descendants().find(|node| node.has_tag_name("failure")).unwrap();
     assert_eq!(failure.attribute("message"), Some("the attempts alone exceed the deadline"));
-    assert!(failure.text().unwrap().contains("perTryTimeout: 660ms"), "{:?}", failure.text());
+    assert!(failure.text().unwrap().contains("perTryTimeout: 560ms"), "{:?}", failure.text());
     assert!(!suites[1].descendants().any(|node| node.has_tag_name("failure")));
 }
 
