@@ -188,6 +188,11 @@ fn a_route_for_idempotent_methods_only_repeats_nothing_unsafe() {
             "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: shop}}\nspec:\n  rules:\n  - matches: {conditions}\n    retry: {{attempts: 2, codes: [500]}}\n"
         )
     };
+    let linkerd = |conditions: &str| {
+        format!(
+            "apiVersion: policy.linkerd.io/v1beta3\nkind: HTTPRoute\nmetadata: {{name: shop, annotations: {{retry.linkerd.io/http: 5xx}}}}\nspec:\n  rules:\n  - matches: {conditions}\n"
+        )
+    };
     let envoy = |condition: &str| {
         format!("virtual_hosts:\n- routes:\n  - match: {condition}\n    route: {{retry_policy: {{retry_on: 5xx}}}}\n")
     };
@@ -202,6 +207,9 @@ fn a_route_for_idempotent_methods_only_repeats_nothing_unsafe() {
         (gateway("[{method: GET}, {method: DELETE, path: {value: /}}]"), false),
         (gateway("[{method: GET}, {method: PATCH}]"), true),
         (gateway("[{path: {value: /}}]"), true),
+        (linkerd("[{method: GET}]"), false),
+        (linkerd("[{method: POST}]"), true),
+        (linkerd("[]"), true),
         (envoy("{prefix: /, headers: [{name: ':method', string_match: {exact: GET}}]}"), false),
         (envoy("{prefix: /, headers: [{name: ':method', exact_match: GET}]}"), false),
         (envoy("{prefix: /, headers: [{name: ':method', string_match: {safe_regex: {regex: GET|PUT}}}]}"), false),

@@ -10,6 +10,7 @@ use super::object::Object;
 use crate::entry::{Entry, EntryKind, Limit, RemarkKind, RetryBudget, Setting, Settings};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
+use crate::formats::methods::are_idempotent;
 use crate::tree::Node;
 use crate::units;
 
@@ -78,6 +79,16 @@ pub(crate) fn read_profile(object: &Object<'_>, entries: &mut Vec<Entry>) {
     }
 }
 
+/// Returns whether a route of the Gateway API admits idempotent methods only.
+fn is_for_idempotent_methods(route: &Node) -> bool {
+    let rules = route.at(&["spec", "rules"]).map(Node::items).unwrap_or_default();
+    let conditions = |rule: &'_ Node| {
+        let conditions = rule.get("matches").map(Node::items).unwrap_or_default();
+        are_idempotent(conditions, |condition| condition.get("method"))
+    };
+    !rules.is_empty() && rules.iter().all(conditions)
+}
+
 /// Reads the annotations of an object, of whatever kind.
 pub(crate) fn read_annotations(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let Some(annotations) = object.node.at(&["metadata", "annotations"]) else { return };
@@ -106,6 +117,9 @@ pub(crate) fn read_annotations(object: &Object<'_>, entries: &mut Vec<Entry>) {
             matches!(*word, "5xx" | "gateway-error" | "internal" | "deadline-exceeded" | "cancelled")
                 || word.starts_with('5')
         }));
+        if entry.may_repeat_unsafe == Some(true) && is_for_idempotent_methods(object.node) {
+            entry.may_repeat_unsafe = Some(false);
+        }
         let not_a_policy = "limits other parts of a request";
         fields.unmapped(
             &[("timeout.linkerd.io/response", not_a_policy), ("timeout.linkerd.io/idle", not_a_policy)],
