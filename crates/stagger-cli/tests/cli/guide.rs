@@ -13,6 +13,8 @@ const RECIPES_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guid
 
 const CONFIG_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check-config.md");
 
+const CONFIG_PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/configs");
+
 const FENCE: &str = "```console\n";
 
 /// Returns the page with the current output of each command, and the number of commands; their files are written to
@@ -82,6 +84,26 @@ fn outputs_on_the_simulate_page_match_their_commands() {
 #[test]
 fn outputs_on_the_page_about_configurations_match_their_commands() {
     assert_outputs_match(CONFIG_PAGE, 6);
+}
+
+/// One page for each system, with a file as people have it and its fixed form.
+#[test]
+fn outputs_on_the_pages_of_each_format_match_their_commands_and_fixed_files_have_no_findings() {
+    let pages: Vec<_> = fs::read_dir(CONFIG_PAGES).expect("the pages").map(|page| page.unwrap().path()).collect();
+    assert_eq!(pages.len(), 16);
+    for path in pages {
+        let path = path.to_str().expect("a path in UTF-8");
+        assert_outputs_match(path, 1);
+        let page = fs::read_to_string(path).expect("the page is read");
+        for block in page.split(FENCE).skip(1).map(|part| part.split("\n```").next().unwrap_or_default()) {
+            let command = block.lines().next().unwrap_or_default();
+            assert_eq!(
+                command.contains("fixed"),
+                block.ends_with("\nno findings") && !path.ends_with("compose.md"),
+                "{path}: {block}"
+            );
+        }
+    }
 }
 
 #[test]

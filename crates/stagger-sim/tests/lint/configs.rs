@@ -241,6 +241,11 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
             ENVOY.to_owned(),
             ENVOY.replace("max_retries: 2000", "retry_budget: {budget_percent: {value: 20}, min_retry_concurrency: 3}"),
         ),
+        (
+            "C012",
+            "[default]\nretry_mode = legacy\n[profile b]\nretry_mode = legacy\n".to_owned(),
+            "[default]\nretry_mode = standard\n".to_owned(),
+        ),
         ("C009", DAPR.replace("orders: {retry: always", "orders: {retry: other"), DAPR.to_owned()),
         ("C003", unlimited.clone(), unlimited.replace("0s", "2s")),
         ("C010", GRPC.replace("\"0.1s\"", "\"soon\""), GRPC.to_owned()),

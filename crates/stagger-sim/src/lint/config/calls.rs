@@ -68,7 +68,8 @@ impl<'a> Calls<'a> {
     }
 
     fn budget(&mut self, entry: &Entry) -> Option<Draft> {
-        let has_one = matches!(entry.format, Format::Grpc | Format::Envoy | Format::Istio | Format::EnvoyGateway);
+        let has_one =
+            matches!(entry.format, Format::Grpc | Format::Envoy | Format::Istio | Format::EnvoyGateway | Format::Aws);
         let budget = entry.settings.budget.filter(|_| has_one)?;
         let what = match budget.value {
             RetryBudget::Unlimited => "no limit of the retries of all calls".to_owned(),
@@ -77,8 +78,8 @@ impl<'a> Calls<'a> {
             }
             _ => return None,
         };
-        // A service config has one limit for all methods.
-        if entry.format == Format::Grpc && core::mem::replace(&mut self.is_reported, true) {
+        // A service config has one limit for all methods, and a profile of AWS for all languages.
+        if matches!(entry.format, Format::Grpc | Format::Aws) && core::mem::replace(&mut self.is_reported, true) {
             return None;
         }
         let span = budget.span().unwrap_or(entry.span);

@@ -130,6 +130,7 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
             let advice = "add it to the trafficPolicy, or connectionPool.http.maxRetries in older releases";
             Remedy::line(editor, &line, editor.inside(entry.span, &line), advice)
         }
+        Format::Aws => Remedy::words("set retry_mode to standard, which has a quota of 500 tokens for retries"),
         _ => Remedy::words("set circuitBreaker.retryBudget, or a maxParallelRetries of a few"),
     }
 }
