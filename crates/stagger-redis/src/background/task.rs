@@ -19,7 +19,7 @@ use crate::protocol::claim::PauseReply;
 use crate::protocol::opinion::{Advice, Changed};
 use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
-use crate::store::script::{self, Exchange, Reply};
+use crate::store::script::{self, Exchange, Replies, Reply};
 use crate::target::{AdmissionTarget, BreakerTarget, Guard, QuietTarget, Registry};
 
 /// Settings of the task.
@@ -233,16 +233,17 @@ impl State {
         match reply {
             Err(reason) => self.on_failure(reason),
             Ok(Reply::Again) => self.process.on_again(self.now()),
-            Ok(Reply::Done {
-                now: store,
-                leases,
-                windows: window_leases,
-                processes,
-                pauses: replies,
-                advice,
-                shares: granted,
-                controls: obeyed,
-            }) => {
+            Ok(Reply::Done(replies)) => {
+                let Replies {
+                    now: store,
+                    leases,
+                    windows: window_leases,
+                    processes,
+                    pauses: replies,
+                    advice,
+                    shares: granted,
+                    controls: obeyed,
+                } = *replies;
                 let lease_sizes = leases.iter().map(|lease| lease.map(|lease| lease.processes));
                 let window_sizes = window_leases.iter().map(|lease| lease.map(|lease| lease.processes));
                 let share_sizes = granted.iter().map(|lease| lease.map(|lease| lease.processes));

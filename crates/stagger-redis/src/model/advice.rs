@@ -7,12 +7,12 @@ use stagger::guard::Breaker as _;
 use stagger::{Instant, Outcome, Seed};
 use stagger_lease::claim::{Report, SECOND, Timing};
 
-use super::parity::{Draws, answer, assert_expires, script, store};
+use super::parity::{Draws, answer, assert_expires, done, exchange, script, store};
 use super::quiet::{Processes, VOTED, quorum};
 use crate::guards::breaker::apply;
 use crate::protocol::opinion::{Advice, Opinion};
 use crate::store::keys::breaker_key;
-use crate::store::script::{Exchange, Reply};
+use crate::store::script::{Exchange, Replies};
 
 /// The store's side of one breaker: the processes that have theirs open, by the time of their last report.
 #[derive(Debug, Default)]
@@ -53,30 +53,11 @@ fn the_script_advises_as_its_model_does() {
             let timing = Timing::DEFAULT;
             let count = processes.count(id, is_leaving, &timing, now as i64);
             let want = stored.report(id, is_open, (count, is_leaving), now as i64);
-            let exchange = Exchange {
-                id,
-                report: &Report { number: step + 1, expected: None, resync: false },
-                timing: &timing,
-                is_leaving,
-                tokens: &[],
-                windows: &[],
-                pauses: &[],
-                processes: &key,
-                breakers: &[(&open_key, is_open)],
-                admissions: &[],
-                controls: None,
-            };
-            let got = answer(&script, &exchange, now, &mut connection);
-            let want_all = Reply::Done {
-                now,
-                leases: vec![],
-                windows: vec![],
-                processes: count,
-                pauses: vec![],
-                advice: vec![want],
-                shares: vec![],
-                controls: None,
-            };
+            let report = Report { number: step + 1, expected: None, resync: false };
+            let report_on =
+                Exchange { is_leaving, processes: &key, breakers: &[(&open_key, is_open)], ..exchange(id, &report) };
+            let got = answer(&script, &report_on, now, &mut connection);
+            let want_all = done(now, Replies { processes: count, advice: vec![want], ..Replies::default() });
             assert_eq!(got, Some(want_all), "history {history}, step {step}: {id} {is_open}");
             advised += u32::from(want.is_enough);
             alone += u32::from(want.open == 1);

@@ -7,7 +7,7 @@ use stagger_kit::{Port, Program, Ready, Server, User};
 use super::quiet::{self, Processes, StoredPause};
 use crate::protocol::claim::{Calls, PauseClaim};
 use crate::store::keys::Keys;
-use crate::store::script::{self, Exchange, Reply};
+use crate::store::script::{self, Exchange, Replies, Reply};
 use stagger_lease::admission::claim::{ShareClaim, WHOLE};
 use stagger_lease::admission::shares::Shares;
 use stagger_lease::bucket::Bucket;
@@ -27,16 +27,29 @@ pub(super) fn script() -> Script {
 fn only_leases(reply: claim::Reply) -> Reply {
     match reply {
         claim::Reply::Again => Reply::Again,
-        claim::Reply::Done { now, leases } => Reply::Done {
-            now,
-            leases,
-            windows: vec![],
-            processes: 0,
-            pauses: vec![],
-            advice: vec![],
-            shares: vec![],
-            controls: None,
-        },
+        claim::Reply::Done { now, leases } => done(now, Replies { leases, ..Replies::default() }),
+    }
+}
+
+/// Returns a reply at `now`.
+pub(super) fn done(now: u64, replies: Replies) -> Reply {
+    Reply::Done(Box::new(Replies { now, ..replies }))
+}
+
+/// Returns a report on nothing.
+pub(super) fn exchange(id: u64, report: &Report) -> Exchange<'_> {
+    Exchange {
+        id,
+        report,
+        timing: &Timing::DEFAULT,
+        is_leaving: false,
+        tokens: &[],
+        windows: &[],
+        pauses: &[],
+        processes: "",
+        breakers: &[],
+        admissions: &[],
+        controls: None,
     }
 }
 
@@ -133,24 +146,12 @@ fn the_script_does_what_its_model_does() {
                 limits,
             };
             let want = only_leases(bucket.report(id as u64, &report, &claim, &Timing::DEFAULT, now));
-            let exchange = Exchange {
-                id: id as u64,
-                report: &report,
-                timing: &Timing::DEFAULT,
-                is_leaving: false,
-                tokens: &[(&keys, claim)],
-                windows: &[],
-                pauses: &[],
-                processes: "",
-                breakers: &[],
-                admissions: &[],
-                controls: None,
-            };
-            let got = answer(&script, &exchange, now, &mut connection);
+            let report_on = Exchange { tokens: &[(&keys, claim)], ..exchange(id as u64, &report) };
+            let got = answer(&script, &report_on, now, &mut connection);
             assert_eq!(got.as_ref(), Some(&want), "history {history}, step {step}: {report:?} {claim:?}");
             match &want {
                 Reply::Again => agains += 1,
-                Reply::Done { leases, .. } => match leases[0] {
+                Reply::Done(replies) => match replies.leases[0] {
                     None => stale += 1,
                     Some(lease) => {
                         epoch = lease.epoch;
@@ -203,30 +204,10 @@ fn the_script_pauses_as_its_model_does() {
             let count = processes.count(id, is_leaving, &timing, now as i64);
             let want = pause.report(id, &claim, (count, is_leaving), &timing, now as i64, quiet::Fault::None);
             let report = Report { number: step + 1, expected: None, resync: false };
-            let exchange = Exchange {
-                id,
-                report: &report,
-                timing: &timing,
-                is_leaving,
-                tokens: &[],
-                windows: &[],
-                pauses: &[(&keys, claim)],
-                processes: &key,
-                breakers: &[],
-                admissions: &[],
-                controls: None,
-            };
-            let got = answer(&script, &exchange, now, &mut connection);
-            let want_all = Reply::Done {
-                now,
-                leases: vec![],
-                windows: vec![],
-                processes: count,
-                pauses: vec![want],
-                advice: vec![],
-                shares: vec![],
-                controls: None,
-            };
+            let report_on =
+                Exchange { is_leaving, pauses: &[(&keys, claim)], processes: &key, ..exchange(id, &report) };
+            let got = answer(&script, &report_on, now, &mut connection);
+            let want_all = done(now, Replies { processes: count, pauses: vec![want], ..Replies::default() });
             assert_eq!(got, Some(want_all), "history {history}, step {step}: {id} {claim:?}");
             begun += u32::from(want.left > 0);
             probes += u32::from(want.left == 0 && want.wait == 0);
@@ -274,31 +255,10 @@ fn the_script_shares_an_admission_as_its_model_does() {
             };
             let report = Report { number: numbers[id], expected: None, resync: false };
             let want = shares.report(id as u64, &report, &claim, &Timing::DEFAULT, now);
-            let exchange = Exchange {
-                id: id as u64,
-                report: &report,
-                timing: &Timing::DEFAULT,
-                is_leaving: false,
-                tokens: &[],
-                windows: &[],
-                pauses: &[],
-                processes: "",
-                breakers: &[],
-                admissions: &[(&keys, claim)],
-                controls: None,
-            };
-            let got = answer(&script, &exchange, now, &mut connection);
+            let report_on = Exchange { admissions: &[(&keys, claim)], ..exchange(id as u64, &report) };
+            let got = answer(&script, &report_on, now, &mut connection);
             let shares = vec![want];
-            let all = Reply::Done {
-                now,
-                leases: vec![],
-                windows: vec![],
-                processes: 0,
-                pauses: vec![],
-                advice: vec![],
-                shares,
-                controls: None,
-            };
+            let all = done(now, Replies { shares, ..Replies::default() });
             assert_eq!(got, Some(all), "history {history}, step {step}: {id} {report:?} {claim:?}");
             let Some(lease) = want else {
                 stale += 1;

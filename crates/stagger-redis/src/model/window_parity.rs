@@ -3,9 +3,9 @@ use stagger_lease::claim::{Report, SECOND, Timing};
 use stagger_lease::window::claim::{Counts, SLOTS, WindowClaim, WindowLimits};
 use stagger_lease::window::pool::Pool;
 
-use super::parity::{Draws, answer, assert_expires, script, store};
+use super::parity::{Draws, answer, assert_expires, done, exchange, script, store};
 use crate::store::keys::window_keys;
-use crate::store::script::{Exchange, Reply};
+use crate::store::script::{Exchange, Replies};
 
 #[test]
 fn the_script_shares_a_window_as_its_model_does() {
@@ -64,31 +64,10 @@ fn the_script_shares_a_window_as_its_model_does() {
                 limits,
             };
             let want = pool.report(id as u64, &report, &claim, &Timing::DEFAULT, now);
-            let exchange = Exchange {
-                id: id as u64,
-                report: &report,
-                timing: &Timing::DEFAULT,
-                is_leaving: false,
-                tokens: &[],
-                windows: &[(&keys, claim)],
-                pauses: &[],
-                processes: "",
-                breakers: &[],
-                admissions: &[],
-                controls: None,
-            };
-            let got = answer(&script, &exchange, now, &mut connection);
+            let report_on = Exchange { windows: &[(&keys, claim)], ..exchange(id as u64, &report) };
+            let got = answer(&script, &report_on, now, &mut connection);
             let windows = vec![want];
-            let all = Reply::Done {
-                now,
-                leases: vec![],
-                windows,
-                processes: 0,
-                pauses: vec![],
-                advice: vec![],
-                shares: vec![],
-                controls: None,
-            };
+            let all = done(now, Replies { windows, ..Replies::default() });
             assert_eq!(got, Some(all), "history {history}, step {step}: {id} {report:?} {claim:?}");
             let Some(lease) = want else {
                 stale += 1;

@@ -46,29 +46,27 @@ pub(crate) struct Exchange<'a> {
 }
 
 /// The reply to a report.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// The store's clock is not what the process expects: report again.
     Again,
-    /// The store's time, and what it says about each guard; no lease if the report was old.
-    Done {
-        /// The store's time, in microseconds.
-        now: u64,
-        /// In the order of the claims.
-        leases: Vec<Option<Lease>>,
-        /// In the order of the claims.
-        windows: Vec<Option<WindowLease>>,
-        /// The processes of the namespace, if there is a quiet period or a breaker.
-        processes: u64,
-        /// In the order of the claims.
-        pauses: Vec<PauseReply>,
-        /// In the order of the claims.
-        advice: Vec<Advice>,
-        /// In the order of the claims; nothing if the report was old.
-        shares: Vec<Option<ShareLease>>,
-        controls: Option<ControlsReply>,
-    },
+    /// What the store says about each guard.
+    Done(Box<Replies>),
+}
+
+/// The store's time, and what it says about each guard; no lease if the report was old. All lists are in the order of the claims.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Replies {
+    /// The store's time, in microseconds.
+    pub(crate) now: u64,
+    pub(crate) leases: Vec<Option<Lease>>,
+    pub(crate) windows: Vec<Option<WindowLease>>,
+    /// The processes of the namespace, if there is a quiet period or a breaker.
+    pub(crate) processes: u64,
+    pub(crate) pauses: Vec<PauseReply>,
+    pub(crate) advice: Vec<Advice>,
+    pub(crate) shares: Vec<Option<ShareLease>>,
+    pub(crate) controls: Option<ControlsReply>,
 }
 
 /// Returns the call of `script` that makes a report.
@@ -182,7 +180,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         let (horizon, processes) = (number(horizon)?, number(processes)?);
         Some(number(share).map(|share| ShareLease { share, horizon, processes }))
     };
-    Some(Reply::Done {
+    let replies = Replies {
         now: number(now)?,
         leases: leases.iter().map(lease).collect::<Option<_>>()?,
         windows: windows.iter().map(window).collect::<Option<_>>()?,
@@ -191,7 +189,8 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
         advice: advice.iter().map(advise).collect::<Option<_>>()?,
         shares: shares.iter().map(share).collect::<Option<_>>()?,
         controls,
-    })
+    };
+    Some(Reply::Done(Box::new(replies)))
 }
 
 #[cfg(test)]
@@ -234,6 +233,10 @@ mod tests {
         });
     }
 
+    fn done(replies: Replies) -> Reply {
+        Reply::Done(Box::new(Replies { now: 9, ..replies }))
+    }
+
     #[test]
     fn controls_are_read_with_their_text_if_it_is_new() {
         let texts = || vec![b"*=off".to_vec(), b"why\xff".to_vec()];
@@ -245,16 +248,7 @@ mod tests {
             (&[1, 9, 7, 3], vec![], None),
             (&[1, 9, -7, 3, 0], vec![], None),
         ] {
-            let want = want.map(|controls| Reply::Done {
-                now: 9,
-                leases: vec![],
-                windows: vec![],
-                processes: 0,
-                pauses: vec![],
-                advice: vec![],
-                shares: vec![],
-                controls: Some(controls),
-            });
+            let want = want.map(|controls| done(Replies { controls: Some(controls), ..Replies::default() }));
             with([0; 5], Some(("key", 1)), |exchange| assert_eq!(reply(values, exchange, texts), want, "{values:?}"));
         }
     }
@@ -263,26 +257,17 @@ mod tests {
     fn a_reply_that_is_not_of_the_script_is_rejected() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
         let all = |leases, processes, pauses, shares| {
-            Some(Reply::Done {
-                now: 9,
-                leases,
-                windows: vec![],
-                processes,
-                pauses,
-                advice: vec![],
-                shares,
-                controls: None,
-            })
+            Some(done(Replies { leases, processes, pauses, shares, ..Replies::default() }))
         };
-        let done = |leases| all(leases, 0, vec![], vec![]);
+        let leased = |leases| all(leases, 0, vec![], vec![]);
         let pauses = || vec![PauseReply { left: 30, wait: 40 }];
         let paused = |leases| all(leases, 8, pauses(), vec![]);
         let share = Some(ShareLease { share: 500, horizon: 60, processes: 2 });
         for (values, tokens, pauses, want) in [
             (&[0, 9][..], 1, 0, Some(Reply::Again)),
-            (&[1, 9], 0, 0, done(vec![])),
-            (&[1, 9, 7, 5, 2, -3], 1, 0, done(vec![Some(lease)])),
-            (&[1, 9, 0, 0, 0, 0, 7, 5, 2, -3], 2, 0, done(vec![None, Some(lease)])),
+            (&[1, 9], 0, 0, leased(vec![])),
+            (&[1, 9, 7, 5, 2, -3], 1, 0, leased(vec![Some(lease)])),
+            (&[1, 9, 0, 0, 0, 0, 7, 5, 2, -3], 2, 0, leased(vec![None, Some(lease)])),
             (&[1, 9, 8, 30, 40], 0, 1, paused(vec![])),
             (&[1, 9, 7, 5, 2, -3, 8, 30, 40], 1, 1, paused(vec![Some(lease)])),
             (&[], 0, 0, None),
@@ -324,15 +309,10 @@ mod tests {
     fn windows_are_between_the_buckets_and_the_pauses_and_advice_after_these() {
         let lease = Lease { epoch: 7, tokens: 5, processes: 2, left: -3 };
         let window = WindowLease { retries: 6, processes: 2, allowed: 40, left: -1 };
-        let all = |windows| Reply::Done {
-            now: 9,
-            leases: vec![Some(lease)],
-            windows,
-            processes: 8,
-            pauses: vec![PauseReply { left: 30, wait: 40 }],
-            advice: vec![Advice { open: 3, is_enough: true }],
-            shares: vec![],
-            controls: None,
+        let all = |windows| {
+            let pauses = vec![PauseReply { left: 30, wait: 40 }];
+            let advice = vec![Advice { open: 3, is_enough: true }];
+            done(Replies { leases: vec![Some(lease)], windows, processes: 8, pauses, advice, ..Replies::default() })
         };
         for (values, want) in [
             (&[1, 9, 7, 5, 2, -3, 6, 2, 40, -1, 8, 30, 40, 3, 1][..], Some(all(vec![Some(window)]))),
