@@ -51,9 +51,10 @@ fn f2_a_store_that_hangs_is_replaced_by_local_shares_and_settles_without_a_wave(
     // From a second after the end of the leases on, and after the return.
     let alone = log.between(7.0, 9.0) as f64;
     assert!((0.6 * 2.0 * per_second..=1.4 * 2.0 * per_second).contains(&alone), "{alone} in two seconds");
-    // The bound of all retries is above. A wave would be the refill and a whole bucket.
+    // The bound of all retries is above. A wave would be the refill and a whole bucket, which is 3.5 times the refill of four seconds. On a
+    // busy machine the refill of before, which settling has held back, is granted within them.
     let after = log.between(9.0, 13.0) as f64;
-    assert!((0.5 * 4.0 * per_second..=1.4 * 4.0 * per_second).contains(&after), "{after} in four seconds");
+    assert!((0.5 * 4.0 * per_second..=2.0 * 4.0 * per_second).contains(&after), "{after} in four seconds");
     assert_eq!(log.losses, [1; 8]);
     assert_no_call_waits(&log);
 }
