@@ -15,3 +15,4 @@ mod traces;
 
 pub(crate) use args::{CheckArgs, purposes};
 pub(crate) use command::run;
+pub(crate) use files::{ConfigPolicy, is_file, policies_of};

@@ -1,10 +1,12 @@
 use std::path::PathBuf;
 
+use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
 
 use super::export::Export;
+use crate::output::suggestion::offering;
 use crate::plot::Spacing;
-use crate::policy_args::PolicyArgs;
+use crate::policy_args::{PolicyArgs, policies};
 
 /// Show the delays of a policy as a table and a plot
 #[derive(Args, Clone, Debug)]
@@ -12,7 +14,8 @@ use crate::policy_args::PolicyArgs;
     before_help = "\
 Examples:
   stagger plan -n 8 -d 100ms
-  stagger plan -p socket.io --sample 1000",
+  stagger plan -p socket.io --sample 1000
+  stagger plan virtualservice.yaml --entry reviews",
     after_help = "\
 Forecasts cover the waits only; the duration of the attempts is not included. The clients drawn for the plot and for \
 --sample depend on --seed, which defaults to 1.
@@ -24,6 +27,16 @@ Exit status:
   125  a file cannot be read or written"
 )]
 pub(crate) struct PlanArgs {
+    /// Policy to plan, in the syntax of --policy; or a configuration of Istio, Envoy, gRPC, nginx, systemd and others, whose
+    /// policies are planned: a FILE that contains '/' or '.', or '-' for standard input. Policy flags override each of them
+    #[arg(value_name = "POLICY|FILE", hide_possible_values = true, conflicts_with_all = ["policy", "profiles"],
+          value_parser = offering(StringValueParser::new(), policies))]
+    pub(crate) subject: Option<String>,
+
+    /// The policy of a configuration to plan, by its path in the file, or a part of it that no other has [default: all]
+    #[arg(long, value_name = "NAME", requires = "subject", help_heading = "Plan")]
+    pub(crate) entry: Option<String>,
+
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 

@@ -15,6 +15,7 @@ use super::pictures::{self, ClientStyle, Quantity};
 use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
+use crate::check::{ConfigPolicy, is_file, policies_of};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::output::write::{print, to_json};
@@ -38,6 +39,11 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
         print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
+    let args = match &args.subject {
+        None => args,
+        Some(subject) if is_file(subject) => return of_file(Path::new(subject), args, term),
+        Some(policy) => &with_policy(args, policy),
+    };
     if let Some(system) = args.export {
         return export(system, &args.policy, term);
     }
@@ -59,6 +65,37 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     };
     print(text.as_bytes())?;
     Ok(plan.exit_code())
+}
+
+/// Plans the policies of a configuration, one after the other.
+fn of_file(file: &Path, args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let found = policies_of(file, args.entry.as_deref())?;
+    let has_one_output = args.json || args.svg.is_some() || args.export.is_some();
+    if has_one_output && found.len() > 1 {
+        let paths: Vec<_> = found.iter().map(|found| &*found.path).collect();
+        return Err(CliError::usage(format_args!(
+            "{} has several policies, and this output is of one; choose it with --entry: {}",
+            file.display(),
+            paths.join(", ")
+        )));
+    }
+    let mut code = ExitCode::SUCCESS;
+    let options = RenderOptions::for_screen(&term.stdout, term);
+    for (nth, ConfigPolicy { label, policy, .. }) in found.iter().enumerate() {
+        if !has_one_output {
+            let heading = paragraph(label, "  ", options);
+            print(format!("{}{heading}", if nth > 0 { "\n" } else { "" }).as_bytes())?;
+        }
+        let planned = run(&with_policy(args, policy), term)?;
+        code = if planned == ExitCode::SUCCESS { code } else { planned };
+    }
+    Ok(code)
+}
+
+/// Returns the arguments with another policy.
+fn with_policy(args: &PlanArgs, policy: &str) -> PlanArgs {
+    let policy = PolicyArgs { policy: Some(policy.to_owned()), ..args.policy.clone() };
+    PlanArgs { subject: None, entry: None, policy, ..args.clone() }
 }
 
 /// Prints the exported configuration to standard output and its notes to standard error.

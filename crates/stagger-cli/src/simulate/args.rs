@@ -24,6 +24,7 @@ Examples:
         --guards 'none, tokens capacity=100+breaker'
   stagger simulate outage --processes 100 --down 20s --store-lost 25s..35s \\
         --guards 'quiet, lease tokens=500 refill=50/s'
+  stagger simulate outage virtualservice.yaml --rate 900/s
   stagger simulate system three-tiers.toml --seeds 16 -o system.html
   stagger simulate @incident/aws-2025-10",
     after_help = "\
@@ -54,7 +55,8 @@ pub(crate) struct SimulateArgs {
     #[arg(value_parser = SubjectParser)]
     pub(crate) scenario: Option<Subject>,
 
-    /// File of the system, for the scenario `system`: TOML; or @incident/NAME
+    /// File of the system, for the scenario `system`: TOML; or @incident/NAME. For other scenarios, a configuration of Istio,
+    /// Envoy, gRPC, nginx and others, whose policies are compared
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) system: Option<PathBuf>,
 
@@ -68,6 +70,10 @@ pub(crate) struct SimulateArgs {
     /// compare = ["socket.io"]. Flags override the file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Simulate")]
     pub(crate) file: Option<PathBuf>,
+
+    /// The policy of FILE to simulate, by its path in it, or a part of it that no other has [default: all]
+    #[arg(long, value_name = "NAME", requires = "system", help_heading = "Simulate")]
+    pub(crate) entry: Option<String>,
 
     /// Comma-separated policies to compare, in the syntax of --policy; 'NAME: POLICY' names one. Policy flags override
     /// each of them
@@ -180,7 +186,7 @@ impl SimulateArgs {
     }
 }
 
-/// Parses a [`Subject`]; suggests `--json=FILE` if the value looks like a file name.
+/// Parses a [`Subject`]; suggests `--json=FILE` and `outage FILE` if the value looks like a file name.
 #[derive(Clone)]
 struct SubjectParser;
 
@@ -195,8 +201,9 @@ impl TypedValueParser for SubjectParser {
         }
         let kind = EnumValueParser::<ScenarioKind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
             if name == "-" || name.contains(['.', '/']) {
-                let tip = format!("to write to a file, use `=`: --json={name}");
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+                let written = format!("to write to a file, use `=`: --json={name}");
+                let read = format!("to simulate the policies of a file, name the scenario: simulate outage {name}");
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![written.into(), read.into()]));
             }
             error
         });

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+use std::path::Path;
 use std::process::ExitCode;
 
 use stagger_core::Seed;
@@ -8,6 +10,7 @@ use super::runs::simulate;
 use super::settings::Request;
 use super::strategy::Plan;
 use super::system;
+use crate::check::policies_of;
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::plot::RenderOptions;
@@ -35,18 +38,32 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     if args.kind() == Some(ScenarioKind::System) {
         return system::run(args, term);
     }
-    if let Some(file) = &args.system {
-        let file = file.display();
-        return Err(CliError::usage(format_args!(
-            "`{file}` is the file of a system; use: stagger simulate system {file}"
-        )));
-    }
+    let args = match &args.system {
+        None => args,
+        Some(file) if file.extension().is_some_and(|ending| ending == "toml") => {
+            let file = file.display();
+            return Err(CliError::usage(format_args!(
+                "`{file}` is the file of a system; use: stagger simulate system {file}"
+            )));
+        }
+        Some(file) => &with_policies_of(file, args)?,
+    };
     if args.find.is_some() || args.frontier.is_some() {
         return Err(CliError::usage(
             "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
         ));
     }
     run_request(&Request::new(args)?, args, term)
+}
+
+/// Returns the arguments with the policies of a configuration to compare. Of equal ones, the first is simulated.
+fn with_policies_of(file: &Path, args: &SimulateArgs) -> Result<SimulateArgs, CliError> {
+    let mut found = policies_of(file, args.entry.as_deref())?;
+    let mut seen = HashSet::new();
+    found.retain(|found| seen.insert(found.policy.clone()));
+    let named = found.iter().map(|found| format!("{}: {}", found.path.replace([',', ':'], " "), found.policy));
+    let compare = args.compare.iter().cloned().chain(named).collect();
+    Ok(SimulateArgs { system: None, entry: None, compare, ..args.clone() })
 }
 
 /// Runs a scenario, and writes the outputs.

@@ -291,3 +291,64 @@ fn findings_of_a_baseline_do_not_count_also_if_their_lines_move() {
     let missing = check(&files, &["mesh.yaml", "--baseline", "missing.json"]);
     assert!(missing.exits(125).stderr.contains("--baseline: cannot read missing.json"), "{missing:#?}");
 }
+
+/// Two calls of a mesh, and one that is made once.
+const ROUTES: &str = "\
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: reviews}
+spec:
+  http:
+  - retries: {attempts: 3}
+  - retries: {attempts: 1}
+  - retries: {attempts: 1}
+";
+
+fn in_directory(files: &Files, args: &[&str]) -> Seen {
+    see(stagger(args.iter().copied()).current_dir(files.path(".")).env("COLUMNS", "80"))
+}
+
+#[test]
+fn the_policies_of_a_configuration_are_planned_with_their_places() {
+    let files = Files::new();
+    files.write("mesh.yaml", ROUTES);
+    let all = in_directory(&files, &["plan", "mesh.yaml"]);
+    let text = &all.exits(0).stdout;
+    assert!(text.starts_with("mesh.yaml:6: VirtualService/reviews.http[0] (Istio)\nexponential base=25ms"), "{text}");
+    assert!(text.contains("\n\nmesh.yaml:8: VirtualService/reviews.http[2] (Istio)\nexponential"), "{text}");
+
+    let one = in_directory(&files, &["plan", "mesh.yaml", "--entry", "http[0]", "--json", "-n", "3"]);
+    assert_eq!(json(one.exits(0))["max_attempts"], 3);
+    let policy = in_directory(&files, &["plan", "socket.io", "-n", "3"]);
+    assert!(
+        policy.exits(0).stdout.starts_with("exponential base=1s cap=5s multiplier=2 jitter=socket.io"),
+        "{policy:#?}"
+    );
+    for (args, want) in [
+        (
+            &["plan", "mesh.yaml", "--json"][..],
+            "has several policies, and this output is of one; choose it with --entry",
+        ),
+        (
+            &["plan", "mesh.yaml", "--entry", "x"],
+            "--entry: mesh.yaml has no `x`; it has VirtualService/reviews.http[0],",
+        ),
+    ] {
+        let seen = in_directory(&files, args);
+        assert!(seen.exits(2).stderr.contains(want), "{seen:#?}");
+    }
+}
+
+#[test]
+fn the_policies_of_a_configuration_are_compared_and_equal_ones_are_simulated_once() {
+    let files = Files::new();
+    files.write("mesh.yaml", ROUTES);
+    let seen =
+        in_directory(&files, &["simulate", "outage", "mesh.yaml", "--rate", "20/s", "--capacity", "40/s", "--json"]);
+    let document = json(seen.exits(0));
+    let names: Vec<_> =
+        document["strategies"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["VirtualService/reviews.http[0]", "VirtualService/reviews.http[1]"]);
+    let tip = in_directory(&files, &["simulate", "mesh.yaml"]);
+    assert!(tip.exits(2).stderr.contains("simulate outage mesh.yaml"), "{tip:#?}");
+}

@@ -1,10 +1,12 @@
 //! Files that are checked: which they are, and what is found in them.
 
 mod find;
+mod policies;
 mod read;
 mod report;
 mod subject;
 
+pub(crate) use policies::{ConfigPolicy, policies_of};
 pub(super) use read::FileResult;
 pub(super) use report::section;
-pub(super) use subject::is_file;
+pub(crate) use subject::is_file;

@@ -131,7 +131,7 @@ fn kind(config: &ConfigFile) -> String {
     }
 }
 
-fn text(file: &Found, name: &str) -> Result<String, CliError> {
+pub(super) fn text(file: &Found, name: &str) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let read = if file.path == Path::new("-") {
         io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes)

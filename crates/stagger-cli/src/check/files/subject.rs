@@ -4,7 +4,7 @@ use crate::policy_args::policies;
 
 /// Returns whether a positional argument is a file and not a policy: if it is `-`, or contains `/` or `.` or names
 /// something that exists, and does not begin like a policy. `socket.io` is a policy, `./socket.io` a file.
-pub(in crate::check) fn is_file(text: &str) -> bool {
+pub(crate) fn is_file(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     if text == "-" {
         return true;
