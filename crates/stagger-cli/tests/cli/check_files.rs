@@ -352,3 +352,19 @@ fn the_policies_of_a_configuration_are_compared_and_equal_ones_are_simulated_onc
     let tip = in_directory(&files, &["simulate", "mesh.yaml"]);
     assert!(tip.exits(2).stderr.contains("simulate outage mesh.yaml"), "{tip:#?}");
 }
+
+#[test]
+fn a_document_on_one_line_does_not_fill_the_screen() {
+    let files = Files::new();
+    let methods = "{\"name\":[{}],\"timeout\":\"9s\",\"retryPolicy\":{\"maxAttempts\":4,\"initialBackoff\":\"0.1s\",\
+        \"maxBackoff\":\"1s\",\"backoffMultiplier\":2,\"retryableStatusCodes\":[\"UNAVAILABLE\"]}},"
+        .repeat(200);
+    files.write("config.json", format!("{{\"methodConfig\":[{}]}}", methods.trim_end_matches(',')));
+    let seen = check(&files, &["config.json"]);
+    assert!(seen.exits(1).stdout.lines().all(|line| line.chars().count() <= 100), "{}", seen.stdout);
+    assert!(
+        seen.stdout.contains("\n    \"retryThrottling\": {\"maxTokens\": 100, \"tokenRatio\": 0.1}\n"),
+        "{}",
+        seen.stdout
+    );
+}

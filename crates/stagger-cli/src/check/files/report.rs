@@ -10,6 +10,8 @@ use crate::plot::{RenderOptions, paragraph};
 
 /// The widest line of a file that is shown.
 const MAX_WIDTH: u16 = 140;
+/// A line with more bytes, such as a whole document, is not shown as a difference.
+const LONG_LINE: usize = 400;
 
 /// Formats the findings of a file. `explained` has the codes of the rules whose reason has been printed.
 pub(in crate::check) fn section(
@@ -73,22 +75,43 @@ fn finding(
 
 /// Formats the line of a place with its text underlined.
 fn source(checked: &FileResult, place: Place, options: RenderOptions) -> String {
+    let (text, first) = around(checked.text(), place.line, place.line);
     // Of a part with several lines, the first.
-    let mut bytes = place.bytes(checked.text());
-    let line = checked.text()[bytes.clone()].lines().next().map_or(0, str::len);
-    bytes.end = bytes.start + line;
-    let snippet = Snippet::source(checked.text()).path(&*checked.name);
+    let end = if place.end_line == place.line { place.end_column } else { usize::MAX };
+    // Of a part that fills the screen, what it begins with.
+    let end = if text.len() > LONG_LINE { end.min(place.column + usize::from(MAX_WIDTH) / 2) } else { end };
+    let bytes = Place::new((1, place.column), (1, end)).bytes(text);
+    let snippet = Snippet::source(text).line_start(first).path(&*checked.name);
     render(Group::with_level(Level::WARNING).element(snippet.annotation(AnnotationKind::Primary.span(bytes))), options)
 }
 
 /// Formats the edits of a fix as a difference, or the lines that people have to write.
 fn change(fix: &Fix, text: &str, options: RenderOptions) -> String {
-    if fix.edits().is_empty() {
-        return fix.text().lines().map(|line| format!("    {line}\n")).collect();
+    let words = || fix.text().lines().map(|line| format!("    {line}\n")).collect();
+    let (Some(first), Some(last)) = (
+        fix.edits().iter().map(|edit| edit.place.line).min(),
+        fix.edits().iter().map(|edit| edit.place.end_line).max(),
+    ) else {
+        return words();
+    };
+    let (text, first) = around(text, first.saturating_sub(1).max(1), last);
+    if text.lines().any(|line| line.len() > LONG_LINE) {
+        return words();
     }
-    let patch = |edit: &stagger_sim::lint::Edit| Patch::new(edit.place.bytes(text), edit.text.clone());
-    let patches = fix.edits().iter().map(patch);
-    render(Group::with_level(Level::HELP).element(Snippet::source(text).patches(patches)), options)
+    let patches = fix.edits().iter().map(|edit| {
+        let Place { line, column, end_line, end_column, .. } = edit.place;
+        let place = Place::new((line + 1 - first, column), (end_line + 1 - first, end_column));
+        Patch::new(place.bytes(text), edit.text.clone())
+    });
+    let snippet = Snippet::source(text).line_start(first).patches(patches);
+    render(Group::with_level(Level::HELP).element(snippet), options)
+}
+
+/// Returns the lines from one to another, and the number of the first: the renderer passes over all that it is given.
+fn around(text: &str, first: usize, last: usize) -> (&str, usize) {
+    let start: usize = text.split_inclusive('\n').take(first - 1).map(str::len).sum();
+    let length: usize = text[start..].split_inclusive('\n').take(last + 1 - first).map(str::len).sum();
+    (&text[start..start + length], first)
 }
 
 fn render(group: Group<'_>, options: RenderOptions) -> String {

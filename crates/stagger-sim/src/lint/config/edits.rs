@@ -1,3 +1,5 @@
+use core::ops::Range;
+
 use stagger_config::Span;
 
 use super::draft::place;
@@ -7,6 +9,8 @@ use crate::lint::file::{Edit, Place};
 pub(super) struct Editor<'a> {
     text: &'a str,
     lines: Vec<&'a str>,
+    /// The first byte of each line.
+    starts: Vec<usize>,
     is_json: bool,
 }
 
@@ -32,12 +36,25 @@ impl Line {
 impl<'a> Editor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
-        Self { text, lines: text.lines().collect(), is_json }
+        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
+        let starts = core::iter::once(0).chain(ends).collect();
+        Self { text, lines: text.lines().collect(), starts, is_json }
+    }
+
+    /// Returns the bytes of a part, without passing over all that is before it.
+    fn bytes(&self, span: Span) -> Range<usize> {
+        let byte = |line: usize, column: usize| {
+            let start = line.checked_sub(1).and_then(|line| self.starts.get(line)).copied().unwrap_or(self.text.len());
+            let line = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+            start + line.char_indices().nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at)
+        };
+        let (start, end) = (byte(span.start.line, span.start.column), byte(span.end.line, span.end.column));
+        start.min(self.text.len())..end.clamp(start, self.text.len())
     }
 
     /// Returns the name of a field, as it is written.
     pub(super) fn key(&self, span: Span) -> &'a str {
-        let written = self.text[place(span).bytes(self.text)].lines().next().unwrap_or_default();
+        let written = self.text[self.bytes(span)].lines().next().unwrap_or_default();
         let end = written.find([':', '=']).or_else(|| written.find(char::is_whitespace)).unwrap_or(written.len());
         written[..end].trim().trim_matches('"')
     }
@@ -69,7 +86,7 @@ impl<'a> Editor<'a> {
 
     /// Replaces the value of a field, whose key and value are on one line.
     pub(super) fn replace(&self, span: Span, line: &Line) -> Vec<Edit> {
-        let written = &self.text[place(span).bytes(self.text)];
+        let written = &self.text[self.bytes(span)];
         let Some(at) = written.find([':', '=']).or_else(|| written.trim_end().rfind(char::is_whitespace)) else {
             return Vec::new();
         };
@@ -115,17 +132,18 @@ impl<'a> Editor<'a> {
 
     /// Inserts a field as the first of a mapping whose key is given.
     pub(super) fn below(&self, key: Span, line: &Line) -> Vec<Edit> {
-        self.below_byte(place(key).bytes(self.text).start, key.start.line, line)
+        self.below_byte(self.bytes(key).start, key.start.line, line)
     }
 
     fn below_byte(&self, start: usize, number: usize, line: &Line) -> Vec<Edit> {
         let rest = &self.text[start..];
         let same_line = rest.lines().next().unwrap_or_default();
         if let Some(brace) = same_line.find('{') {
-            let at = Place::of(self.text, &(start + brace + 1..start + brace + 1));
+            let line_start = self.starts.get(number.saturating_sub(1)).copied().unwrap_or(start);
+            let column = self.text[line_start..=start + brace].chars().count() + 1;
             let after = &same_line[brace + 1..];
             if !after.trim().is_empty() {
-                return vec![Edit { place: at, text: format!("{}, ", self.written(line)) }];
+                return vec![self.at(number, column, format!("{}, ", self.written(line)))];
             }
         }
         let below = self.lines.iter().enumerate().skip(number);
@@ -140,13 +158,13 @@ impl<'a> Editor<'a> {
 
     /// Inserts a field behind the brace that begins a part.
     pub(super) fn inside(&self, span: Span, line: &Line) -> Vec<Edit> {
-        let bytes = place(span).bytes(self.text);
+        let bytes = self.bytes(span);
         if self.text[bytes.clone()].starts_with('{') { self.below(span, line) } else { self.before(span, line) }
     }
 
     /// Removes a field that has a line of its own.
     pub(super) fn remove(&self, span: Span) -> Vec<Edit> {
-        let bytes = place(span).bytes(self.text);
+        let bytes = self.bytes(span);
         let line = self.lines.get(span.start.line.saturating_sub(1)).copied().unwrap_or_default();
         if span.start.line != span.end.line || line.trim() != &self.text[bytes] || self.is_json {
             return Vec::new();

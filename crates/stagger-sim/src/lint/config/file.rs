@@ -28,7 +28,9 @@ impl ConfigFile {
     /// # Errors
     /// [`ReadError`] with the place, if it is no configuration that is known, or not valid.
     pub fn read(name: impl Into<String>, text: impl Into<String>, format: Option<Format>) -> Result<Self, ReadError> {
-        let text = text.into();
+        let text: String = text.into();
+        // The reader counts columns without the mark of UTF-8.
+        let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
         let entries = read(&text, format)?;
         Ok(Self { name: name.into(), text, format, entries })
     }
