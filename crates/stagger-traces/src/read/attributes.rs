@@ -131,3 +131,76 @@ pub(super) fn kind(text: &str) -> Kind {
         _ => Kind::Internal,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attributes(json: &str) -> Attributes {
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// Returns the attributes of OTLP, each a key and a value.
+    fn otlp(attributes_of_span: &[(&str, &str)]) -> Attributes {
+        let one = |(key, value): &(&str, &str)| format!(r#"{{"value": {value}, "key": "{key}"}}"#);
+        let all: Vec<_> = attributes_of_span.iter().map(one).collect();
+        attributes(&format!("[{}]", all.join(", ")))
+    }
+
+    #[test]
+    fn attempts_end_as_their_attributes_say() {
+        let (status, grpc, error) = ("http.response.status_code", "rpc.grpc.status_code", "error.type");
+        for (of, has_error, ending) in [
+            (&[(status, r#"{"intValue": "200"}"#)][..], false, Ending::Good),
+            (&[(status, r#"{"intValue": 404}"#)], false, Ending::Good),
+            (&[(status, r#"{"intValue": 404}"#)], true, Ending::Failed),
+            (&[(status, r#"{"intValue": "429"}"#)], false, Ending::Failed),
+            (&[(error, r#"{"stringValue": "503"}"#)], false, Ending::Failed),
+            (&[("http.status_code", r#"{"intValue": "307"}"#)], false, Ending::Moved),
+            (&[(status, r#"{"intValue": "401"}"#)], true, Ending::Moved),
+            (&[(error, r#"{"stringValue": "java.net.SocketTimeoutException"}"#)], true, Ending::TimedOut),
+            (&[(error, r#"{"stringValue": "deadline_exceeded"}"#)], true, Ending::TimedOut),
+            (&[(error, r#"{"stringValue": "java.io.IOException"}"#)], true, Ending::Failed),
+            (&[(grpc, r#"{"intValue": "0"}"#)], false, Ending::Good),
+            (&[(grpc, r#"{"intValue": "14"}"#)], false, Ending::Failed),
+            (&[(grpc, r#"{"intValue": "5"}"#)], false, Ending::Good),
+            (&[("rpc.response.status_code", r#"{"stringValue": "DEADLINE_EXCEEDED"}"#)], true, Ending::TimedOut),
+            (&[], true, Ending::TimedOut),
+            (&[], false, Ending::Good),
+        ] {
+            assert_eq!(otlp(of).ending(has_error), ending, "{of:?} {has_error}");
+        }
+        let jaeger = attributes(
+            r#"[{"key": "error", "type": "bool", "value": true}, {"key": "http.status_code", "value": 500}]"#,
+        );
+        assert_eq!(jaeger.ending(false), Ending::Failed);
+        let status =
+            attributes(r#"[{"key": "otel.status_code", "value": "ERROR"}, {"key": "http.status_code", "value": 400}]"#);
+        assert_eq!(status.ending(false), Ending::Failed);
+    }
+
+    #[test]
+    fn values_are_read_in_every_form_and_the_best_name_of_the_peer_wins() {
+        let found = otlp(&[
+            ("server.address", r#"{"stringValue": "10.0.0.7"}"#),
+            ("peer.service", r#"{"stringValue": "stock"}"#),
+            ("rpc.service", r#"{"stringValue": "shop.Stock"}"#),
+            (
+                "http.response.header.retry-after",
+                r#"{"arrayValue": {"values": [{"stringValue": "1.5"}, {"intValue": 9}]}}"#,
+            ),
+            ("http.request.resend_count", r#"{"intValue": "2"}"#),
+            ("other", r#"{"kvlistValue": {"values": [{"key": "a"}]}}"#),
+        ]);
+        assert_eq!((&*found.peer, found.hint, found.resends), ("stock", 1_500_000_000, 2));
+        let odd = otlp(&[
+            ("http.request.resend_count", "null"),
+            ("http.response.header.retry-after", r#"{"stringValue": "Wed, 21 Oct"}"#),
+        ]);
+        assert_eq!((odd.resends, odd.hint), (0, 0));
+        assert_eq!(
+            [kind("3"), kind("SPAN_KIND_SERVER"), kind("client"), kind("5")],
+            [Kind::Client, Kind::Server, Kind::Client, Kind::Internal]
+        );
+    }
+}
