@@ -11,6 +11,7 @@
 //! | opendal's HTTP services | `opendal::HttpRetryLayer` | `opendal` |
 //! | other clients, without an integration | examples in `recipes` | `tower`, enabled by default |
 //! | gRPC headers and status codes | [`grpc`] | |
+//! | spans of attempts, for traces | `tower::RetryLayer`, `reqwest::RetryMiddleware` | `tracing` |
 //! | gRPC service configs | `service_config` | `service-config` |
 //!
 //! ```

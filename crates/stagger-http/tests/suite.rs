@@ -29,5 +29,7 @@ mod suite {
     mod sse;
     mod timing;
     mod tower;
+    #[cfg(feature = "tracing")]
+    mod traced;
     mod wrappings;
 }

@@ -1,6 +1,7 @@
 //! The parts that the client integrations share: classifying responses, deciding whether a request is safe to retry, and the
 //! headers that an attempt sends.
 
+mod attempt_span;
 mod body_replay;
 mod drain;
 mod failure;
@@ -13,6 +14,7 @@ mod refresh;
 mod request;
 mod settings;
 
+pub(crate) use attempt_span::AttemptSpan;
 pub(crate) use body_replay::BodyReplay;
 pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;

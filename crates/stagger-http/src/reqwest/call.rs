@@ -12,8 +12,8 @@ use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classi
 use super::error;
 use super::redirects::Redirects;
 use crate::client::{
-    BodyDrain, BodyReplay, Hops, Origin, RequestTracker, Settings, StatusFailure, deadline, insert_attempt, is_success,
-    outcome_of_error, poll_begin, poll_refresh,
+    AttemptSpan, BodyDrain, BodyReplay, Hops, Origin, RequestTracker, Settings, StatusFailure, deadline,
+    insert_attempt, is_success, outcome_of_error, poll_begin, poll_refresh,
 };
 use crate::request::progress::RequestProgress;
 
@@ -23,6 +23,7 @@ pub(super) struct RetryCall<'s> {
     redirects: &'s Redirects,
     call: PollRetry<Tokio, &'s Retrier>,
     request: RequestTracker<Request>,
+    span: AttemptSpan,
     drain: Option<BodyDrain<Body, <Tokio as Sleep>::Sleeping>>,
     last: Option<Error>,
 }
@@ -45,6 +46,7 @@ impl<'s> RetryCall<'s> {
                 .start(PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed())
                 .late_target(|| origin(&request)),
             request: RequestTracker::new(request, settings),
+            span: AttemptSpan::default(),
             drain: None,
             last: None,
         }
@@ -64,11 +66,17 @@ impl<'s> RetryCall<'s> {
                 insert_attempt(extensions, attempt);
                 let request = self.next_attempt(attempt);
                 let followed = self.redirects.followed();
-                let mut sending = self.call.attempt(|| next.clone().run(request, extensions));
+                self.span.begin(request.method(), request.url().host_str(), attempt);
+                let mut sending = self.call.attempt(|| self.span.enter(|| next.clone().run(request, extensions)));
                 let end = poll_fn(|cx| self.poll_end(&mut sending, cx)).await;
                 // Releases what the attempt holds before anything else happens.
                 drop(sending);
                 let hops = self.redirects.hops_since(followed);
+                match &end {
+                    Some(Ok(response)) => self.span.answered(response.status()),
+                    Some(Err(_)) => self.span.failed(),
+                    None => self.span.timed_out(),
+                }
                 let last = match end {
                     Some(Ok(response)) => {
                         let Some((outcome, failure)) = self.on_response(&response, hops) else { return Ok(response) };
@@ -112,7 +120,7 @@ impl<'s> RetryCall<'s> {
 
     /// Polls the attempt. Resolves to `None` if the attempt times out.
     fn poll_end(&mut self, sending: &mut Sending<'_>, cx: &mut Context<'_>) -> Poll<Option<Result<Response>>> {
-        match self.call.attempt(|| sending.as_mut().poll(cx)) {
+        match self.call.attempt(|| self.span.enter(|| sending.as_mut().poll(cx))) {
             Poll::Ready(end) => Poll::Ready(Some(end)),
             Poll::Pending => self.call.poll_limit(cx).map(|()| None),
         }

@@ -17,7 +17,9 @@ use super::error::Error;
 use super::replay::ReplayBody;
 use super::replayable_request::ReplayableRequest;
 use super::settings::{Settings, SharedSettings};
-use crate::client::{BodyDrain, CredentialFuture, StatusFailure, outcome_of_error, poll_begin, poll_refresh};
+use crate::client::{
+    AttemptSpan, BodyDrain, CredentialFuture, StatusFailure, outcome_of_error, poll_begin, poll_refresh,
+};
 use crate::request::progress::RequestProgress;
 
 pin_project! {
@@ -39,6 +41,7 @@ pin_project! {
         request: ReplayableRequest<B>,
         // The attempt in progress, from the moment it is allowed to begin.
         attempt: Option<Attempt>,
+        span: AttemptSpan,
         // Before the first attempt, the caller has polled the service for readiness.
         is_ready: bool,
         drain: Option<BodyDrain<R, T::Sleeping>>,
@@ -72,6 +75,7 @@ where
             timer,
             request,
             attempt: None,
+            span: AttemptSpan::default(),
             is_ready: true,
             drain: None,
             refresh: None,
@@ -95,10 +99,11 @@ where
         let mut this = self.project();
         loop {
             if let Some(calling) = this.calling.as_mut().as_pin_mut() {
-                let Poll::Ready(end) = this.call.attempt(|| calling.poll(cx)) else {
+                let Poll::Ready(end) = this.call.attempt(|| this.span.enter(|| calling.poll(cx))) else {
                     ready!(this.call.poll_limit(cx));
                     this.calling.set(None);
                     *this.attempt = None;
+                    this.span.timed_out();
                     let outcome = this.request.on_failure(
                         Outcome::TRANSIENT,
                         RequestProgress::MaybeProcessed,
@@ -114,6 +119,7 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(response) => {
+                        this.span.answered(response.status());
                         let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
                             let success = Outcome::Success;
                             this.call.answered_at(&success, &success, |settings| this.request.quiet_key(settings));
@@ -132,6 +138,7 @@ where
                         }
                     }
                     Err(error) => {
+                        this.span.failed();
                         let link = this.call.as_error(&error);
                         let progress = this.call.retrier().request_progress(&error, link);
                         let explicit = this.call.explicit_outcome(&error);
@@ -208,7 +215,8 @@ where
                 }
             }
             let request = this.request.next_attempt(attempt, this.call.retrier(), cx);
-            let calling = this.call.attempt(|| this.service.call(request));
+            this.span.begin(request.method(), request.uri().host(), attempt);
+            let calling = this.call.attempt(|| this.span.enter(|| this.service.call(request)));
             this.calling.set(Some(calling));
         }
     }
