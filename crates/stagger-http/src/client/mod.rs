@@ -2,6 +2,7 @@
 //! headers that an attempt sends.
 
 mod attempt_span;
+mod baggage;
 mod body_replay;
 mod drain;
 mod failure;

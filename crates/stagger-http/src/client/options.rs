@@ -14,6 +14,16 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.attempt_header = $crate::client::HeaderMode::Send)
             }
 
+            /// Counts this layer in the member `stagger.depth` of the header `baggage`, from the second attempt on: the number of layers
+            /// that are making a retry, if every layer propagates the `baggage` that it has received, as OpenTelemetry does. Servers and
+            /// traces can then tell a retry of a retry, range 1 to 99. Default: not sent.
+            ///
+            /// Source: W3C Baggage. A header that would be longer than 8,192 bytes is sent as it is.
+            #[must_use]
+            pub fn depth_in_baggage(self) -> Self {
+                self.update_common(|settings| settings.depth_in_baggage = $crate::client::HeaderMode::Send)
+            }
+
             /// Sends the remaining time of an attempt, in whole milliseconds and at least 1, in the header `stagger-timeout-ms`: the time until
             /// the request's [`Deadline`](crate::Deadline) or the retrier's timeout, whichever is shorter. Default: not sent.
             /// gRPC requests always carry it in `grpc-timeout`.

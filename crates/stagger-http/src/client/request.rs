@@ -7,6 +7,7 @@ use stagger::time::Clock;
 use stagger::{Attempt, FailureKind, Instant, Outcome, classify};
 use uuid::Uuid;
 
+use super::baggage::count_retry;
 use super::body_replay::BodyReplay;
 use super::failure::StatusFailure;
 use super::hops::Hops;
@@ -94,6 +95,9 @@ impl<P: RequestHead> RequestTracker<P> {
     pub(crate) fn insert_headers(&mut self, headers: &mut HeaderMap, attempt: Attempt, settings: &Settings<P>) {
         if settings.attempt_header == HeaderMode::Send {
             headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt.number));
+        }
+        if settings.depth_in_baggage == HeaderMode::Send && attempt.number > 1 {
+            count_retry(headers);
         }
         let token = self.reservation_token.take();
         if let Some(token) = token.and_then(|token| HeaderValue::try_from(token.to_string()).ok()) {

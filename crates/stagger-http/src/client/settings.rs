@@ -19,6 +19,7 @@ use crate::grpc::Codes;
 pub(crate) struct Settings<P> {
     pub(crate) retrier: Retrier,
     pub(crate) attempt_header: HeaderMode,
+    pub(crate) depth_in_baggage: HeaderMode,
     pub(crate) timeout_header: HeaderMode,
     pub(crate) idempotency_keys: HeaderMode,
     pub(crate) refresh_credentials: Option<RefreshFn<P>>,
@@ -67,6 +68,7 @@ impl<P> Settings<P> {
         Self {
             retrier,
             attempt_header: HeaderMode::Omit,
+            depth_in_baggage: HeaderMode::Omit,
             timeout_header: HeaderMode::Omit,
             idempotency_keys: HeaderMode::Omit,
             refresh_credentials: None,

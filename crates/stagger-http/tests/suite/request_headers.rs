@@ -230,3 +230,16 @@ async fn the_token_of_a_reservation_is_not_sent_again_after_a_lost_connection() 
     assert_eq!(layer.layer(server).oneshot(request(Method::GET)).await.unwrap().status(), 200);
     assert_eq!(*tokens.lock().unwrap(), [false, true, false]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn retries_count_their_layer_once_in_the_baggage_that_the_application_has_set() {
+    let (service, seen) = server([503, 503]);
+    let mut call = request(Method::GET);
+    call.headers_mut().insert("baggage", "user=7, stagger.depth=1".parse().unwrap());
+    layer().depth_in_baggage().layer(service).oneshot(call).await.unwrap();
+    let retry = Some("user=7,stagger.depth=2".to_owned());
+    assert_eq!(texts(&seen, "baggage"), [Some("user=7, stagger.depth=1".to_owned()), retry.clone(), retry]);
+    let (service, seen) = server([503]);
+    layer().layer(service).oneshot(request(Method::GET)).await.unwrap();
+    assert_eq!(texts(&seen, "baggage"), [None, None], "not by default");
+}

@@ -1,0 +1,76 @@
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// W3C Baggage, §3.
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
+
+/// Number of layers above the receiver, the sender included, that are making a retry.
+const DEPTH: &str = "stagger.depth";
+
+/// Longest header that is written, in bytes: what a receiver has to accept.
+const MAX_LENGTH: usize = 8_192;
+
+/// Largest depth that is written: more layers are an error or an attack.
+const MAX_DEPTH: u32 = 99;
+
+/// Counts this layer in the member `stagger.depth` of the header `baggage`, which the application has propagated from its own caller.
+/// A header that cannot be read, or would be too long, is left as it is.
+pub(super) fn count_retry(headers: &mut HeaderMap) {
+    let Some(members) = members(headers) else { return };
+    let depth = members.iter().find_map(|member| depth_of(member)).unwrap_or_default();
+    let own = format!("{DEPTH}={}", depth.saturating_add(1).min(MAX_DEPTH));
+    let others = members.iter().filter(|member| depth_of(member).is_none()).map(String::as_str);
+    let text = others.chain([&*own]).collect::<Vec<_>>().join(",");
+    if text.len() <= MAX_LENGTH {
+        if let Ok(value) = HeaderValue::try_from(text) {
+            headers.insert(BAGGAGE, value);
+        }
+    }
+}
+
+/// Returns the members of all lines of the header, without the space around them; `None` if one is not text.
+fn members(headers: &HeaderMap) -> Option<Vec<String>> {
+    let lines: Option<Vec<&str>> = headers.get_all(BAGGAGE).iter().map(|line| line.to_str().ok()).collect();
+    let members = lines?.into_iter().flat_map(|line| line.split(',')).map(str::trim);
+    Some(members.filter(|member| !member.is_empty()).map(str::to_owned).collect())
+}
+
+/// Returns the depth if this is its member; 0 if its value is no number.
+fn depth_of(member: &str) -> Option<u32> {
+    let (key, value) = member.split_once('=')?;
+    let value = value.split(';').next().unwrap_or_default().trim();
+    (key.trim() == DEPTH).then(|| value.parse().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(lines: &[&str]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(BAGGAGE, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+        }
+        count_retry(&mut headers);
+        headers.get_all(BAGGAGE).iter().map(|line| String::from_utf8_lossy(line.as_bytes()).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_layer_is_added_to_those_above_and_other_members_stay() {
+        for (lines, wanted) in [
+            (&[][..], "stagger.depth=1"),
+            (&["user=7;p=1, stagger.depth = 2 ;x"], "user=7;p=1,stagger.depth=3"),
+            (&["a=1", "stagger.depth=1,b=2"], "a=1,b=2,stagger.depth=2"),
+            (&["stagger.depth=4294967295"], "stagger.depth=99"),
+            (&["stagger.depth=-1,,"], "stagger.depth=1"),
+        ] {
+            assert_eq!(counted(lines), [wanted], "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_too_long_or_no_text_is_left_as_it_is() {
+        let long = format!("a={}", "b".repeat(MAX_LENGTH - 10));
+        assert_eq!(counted(&[&long]), [long]);
+        assert_eq!(counted(&["a=ß"]), ["a=ß"]);
+    }
+}
