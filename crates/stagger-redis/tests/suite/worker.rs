@@ -39,10 +39,15 @@ impl Redis {
 
     /// Runs a command, given as its words.
     pub(crate) fn run(&self, words: &str) -> redis::Value {
-        let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
+        self.try_run(words).unwrap()
+    }
+
+    /// Runs a command on a server that may close connections: a sentinel lets a new primary do so.
+    pub(crate) fn try_run(&self, words: &str) -> redis::RedisResult<redis::Value> {
+        let mut connection = redis::Client::open(self.url())?.get_connection()?;
         let mut words = words.split(' ');
         let mut command = redis::cmd(words.next().unwrap());
-        words.fold(&mut command, |command, word| command.arg(word)).query(&mut connection).unwrap()
+        words.fold(&mut command, |command, word| command.arg(word)).query(&mut connection)
     }
 }
 
