@@ -74,3 +74,53 @@ fn the_forge_checks_the_oldest_compiler_and_the_packages_with_the_commands_of_a_
         assert!(runs.contains(&wanted), "no step runs `{wanted}`");
     }
 }
+
+/// Returns the text of a step's script.
+fn script(action: &str, step: &str) -> String {
+    let (_, rest) = action.split_once(&format!("- name: {step}\n")).expect("the step exists");
+    let (_, rest) = rest.split_once("run: |\n").expect("it has a script");
+    let indent = " ".repeat(8);
+    rest.lines().map_while(|line| line.strip_prefix(&indent)).map(|line| format!("{line}\n")).collect()
+}
+
+/// Runs the action's installation on releases in a directory, with a program that prints its arguments.
+#[cfg(unix)]
+#[test]
+fn the_action_installs_a_release_and_refuses_one_that_has_been_changed() {
+    use std::process::Command;
+
+    use sha2::{Digest, Sha256};
+
+    use crate::release::archive::{Entry, tar_gz};
+
+    let action = fs::read_to_string(root().join("action.yml")).unwrap();
+    let name = "stagger-0.1.0-x86_64-unknown-linux-musl";
+    let program = Entry { path: "stagger".into(), content: b"#!/bin/sh\necho \"$@\"\n".to_vec(), is_executable: true };
+    let archive = tar_gz(name, vec![program], 0).unwrap();
+    let digest: String = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
+    for (sums, succeeds) in [
+        (format!("{digest}  {name}.tar.gz\n"), true),
+        (format!("{}  {name}.tar.gz\n", "0".repeat(64)), false),
+        (format!("{digest}  another.tar.gz\n"), false),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let release = directory.path().join("v0.1.0");
+        fs::create_dir(&release).unwrap();
+        fs::write(release.join(format!("{name}.tar.gz")), &archive).unwrap();
+        fs::write(release.join("SHA256SUMS"), &sums).unwrap();
+        let run = |script: &str| {
+            let mut bash = Command::new("bash");
+            bash.args(["-eo", "pipefail", "-c", script]).env("RUNNER_TEMP", directory.path());
+            bash.env("RELEASES_URL", format!("file://{}", directory.path().display()));
+            bash.envs([("VERSION", "v0.1.0"), ("MACHINE", "Linux-X64"), ("PATHS", "k8s a.yaml"), ("ARGUMENTS", "")]);
+            bash.output().unwrap()
+        };
+        let installed = run(&script(&action, "Install stagger"));
+        assert_eq!(installed.status.success(), succeeds, "{sums}: {}", String::from_utf8_lossy(&installed.stderr));
+        if succeeds {
+            let (_, check) = action.split_once("run: '").unwrap();
+            let checked = run(check.trim_end().trim_end_matches('\''));
+            assert_eq!(String::from_utf8(checked.stdout).unwrap(), "check --github k8s a.yaml\n");
+        }
+    }
+}
