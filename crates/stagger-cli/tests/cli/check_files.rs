@@ -198,6 +198,8 @@ fn a_file_of_a_directory_that_cannot_be_read_is_named_and_the_others_are_checked
     let seen = check(&files, &["."]);
     assert!(seen.exits(1).stdout.starts_with("./good.yaml: Istio\n"), "{seen:#?}");
     assert!(seen.stderr.starts_with("skipped ./template.yaml:") && seen.stderr.lines().count() == 1, "{seen:#?}");
+    let pattern = check(&files, &["o*.yaml"]);
+    assert!(pattern.exits(0).stderr.contains("the file says nothing about retries; name one"), "{pattern:#?}");
     let named = check(&files, &["other.yaml"]);
     assert!(named.exits(2).stderr.contains("other.yaml:1:1: not a configuration that is known here"), "{named:#?}");
 }

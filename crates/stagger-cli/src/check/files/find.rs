@@ -49,7 +49,8 @@ fn matches(pattern: &str, found: &mut Vec<Found>) -> Result<(), CliError> {
     for path in paths.take(MAX_FILES) {
         match path {
             Ok(path) if path.is_dir() => {}
-            Ok(path) => found.push(Found { path, is_named: true }),
+            // As in a directory, what is of another kind is passed over.
+            Ok(path) => found.push(Found { path, is_named: false }),
             Err(error) => say(&format!("skipped {}: {}", error.path().display(), error.error())),
         }
     }

@@ -41,8 +41,11 @@ impl FileResult {
         allowed: &[&Rule],
     ) -> Result<Vec<Self>, CliError> {
         let (mut results, mut skipped) = (Vec::new(), Vec::new());
-        for file in files(arguments)? {
-            match Self::read(&file, format) {
+        let mut arguments = arguments.peekable();
+        let is_asked = arguments.peek().is_some();
+        let found = files(arguments)?;
+        for file in &found {
+            match Self::read(file, format) {
                 Ok(Some(result)) => results.push(result),
                 Ok(None) => {}
                 // Of a directory, what can be checked is checked.
@@ -55,6 +58,11 @@ impl FileResult {
             let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
             skipped.truncate(SHOWN);
             say(&format!("skipped {}{more}", skipped.join("\nskipped ")));
+        }
+        if results.is_empty() && is_asked {
+            let files =
+                if found.len() == 1 { "the file says".to_owned() } else { format!("the {} files say", found.len()) };
+            say(&format!("{files} nothing about retries; name one to see how it is read"));
         }
         let configs: Vec<_> =
             results.iter().enumerate().filter_map(|(nth, result)| Some((nth, result.config()?))).collect();
