@@ -1,8 +1,9 @@
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::process::ExitCode;
 
 use stagger_core::Seed;
+use stagger_core::text::Compact;
 
 use super::args::{ScenarioKind, SimulateArgs};
 use super::incident::{self, Reference};
@@ -10,9 +11,10 @@ use super::runs::simulate;
 use super::settings::Request;
 use super::strategy::Plan;
 use super::system;
-use crate::check::policies_of;
+use crate::check::{ConfigPolicy, policies_of};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
+use crate::output::write::say;
 use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, finish, parse_assertions};
 
@@ -38,32 +40,80 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     if args.kind() == Some(ScenarioKind::System) {
         return system::run(args, term);
     }
-    let args = match &args.system {
-        None => args,
+    let configured = match &args.system {
+        None => None,
         Some(file) if file.extension().is_some_and(|ending| ending == "toml") => {
             let file = file.display();
             return Err(CliError::usage(format_args!(
                 "`{file}` is the file of a system; use: stagger simulate system {file}"
             )));
         }
-        Some(file) => &with_policies_of(file, args)?,
+        Some(file) => Some(Configured::new(file, args)?),
     };
+    let args = configured.as_ref().map_or(args, |configured| &configured.args);
     if args.find.is_some() || args.frontier.is_some() {
         return Err(CliError::usage(
             "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
         ));
     }
-    run_request(&Request::new(args)?, args, term)
+    let mut request = Request::new(args)?;
+    if let Some(configured) = &configured {
+        configured.complete(&mut request);
+    }
+    run_request(&request, args, term)
 }
 
-/// Returns the arguments with the policies of a configuration to compare. Of equal ones, the first is simulated.
-fn with_policies_of(file: &Path, args: &SimulateArgs) -> Result<SimulateArgs, CliError> {
-    let mut found = policies_of(file, args.entry.as_deref())?;
-    let mut seen = HashSet::new();
-    found.retain(|found| seen.insert(found.policy.clone()));
-    let named = found.iter().map(|found| format!("{}: {}", found.path.replace([',', ':'], " "), found.policy));
-    let compare = args.compare.iter().cloned().chain(named).collect();
-    Ok(SimulateArgs { system: None, entry: None, compare, ..args.clone() })
+/// What a configuration of another system adds to the command line.
+struct Configured {
+    /// With its policies, to compare.
+    args: SimulateArgs,
+    file: String,
+    found: Vec<ConfigPolicy>,
+}
+
+impl Configured {
+    /// Reads a configuration. Of equal policies, the first is simulated.
+    fn new(file: &Path, args: &SimulateArgs) -> Result<Self, CliError> {
+        let mut found = policies_of(file, args.entry.as_deref())?;
+        let mut seen = HashSet::new();
+        found.retain(|found| seen.insert((found.policy.clone(), found.attempt, found.overall, found.guards.clone())));
+        let named = found.iter().map(|found| {
+            // A retry that would start after the time limit of the call is not made.
+            let limit = found.overall.map_or(String::new(), |limit| format!(" max-elapsed={}", Compact(limit)));
+            format!("{}: {}{limit}", name(found), found.policy)
+        });
+        let compare = args.compare.iter().cloned().chain(named).collect();
+        let args = SimulateArgs { system: None, entry: None, compare, ..args.clone() };
+        Ok(Self { args, file: file.display().to_string(), found })
+    }
+
+    /// Adds budgets and the time limit of attempts, unless the user has given others.
+    fn complete(&self, request: &mut Request) {
+        if request.kind != ScenarioKind::Outage {
+            return;
+        }
+        if !request.settings.has("guards") {
+            let guards = self.found.iter().filter_map(|found| Some((name(found), found.guards.clone()?)));
+            request.own_guards = guards.collect();
+        }
+        if request.settings.has("timeout") {
+            return;
+        }
+        let limits: BTreeSet<_> = self.found.iter().map(|found| found.attempt).collect();
+        match limits.into_iter().collect::<Vec<_>>()[..] {
+            [Some(limit)] => request.settings.set("timeout", &Compact(limit).to_string(), &self.file),
+            [None] => {}
+            _ => say(&format!(
+                "note: the attempts of {} have several time limits; one is simulated for all: use --entry, or --timeout",
+                self.file
+            )),
+        }
+    }
+}
+
+/// Returns the name of a policy in the results.
+fn name(found: &ConfigPolicy) -> String {
+    found.path.replace([',', ':'], " ").trim().to_owned()
 }
 
 /// Runs a scenario, and writes the outputs.

@@ -74,6 +74,8 @@ pub(super) struct Request {
     pub(super) kind: ScenarioKind,
     pub(super) settings: Settings,
     pub(super) compare: Vec<String>,
+    /// Guards of policies by name, where the scenario has none for all.
+    pub(super) own_guards: BTreeMap<String, String>,
     pub(super) sweep: Vec<String>,
     pub(super) seed: u64,
     pub(super) seeds: u32,
@@ -116,6 +118,7 @@ impl Request {
             kind: args.kind().or(file.scenario).unwrap_or_default(),
             settings,
             compare: flags_or(&args.compare, file.compare),
+            own_guards: BTreeMap::new(),
             sweep: flags_or(&args.sweep, file.sweep.into()),
             seed: args.policy.seed.or(file.seed).unwrap_or(SEED),
             seeds: match args.seeds.or(file.seeds).unwrap_or(1) {
@@ -142,6 +145,7 @@ impl Request {
             kind,
             settings,
             compare,
+            own_guards: BTreeMap::new(),
             sweep,
             seed: file.seed.unwrap_or(SEED),
             seeds: file.seeds.unwrap_or(1),

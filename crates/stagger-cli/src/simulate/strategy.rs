@@ -48,8 +48,13 @@ impl Plan {
         let (scenarios, numbers) = scenarios(request, &combinations)?;
         let mut strategies = Vec::new();
         for (name, policy) in &policies {
+            let own = request.own_guards.get(name).map(|text| text.parse::<Guards>()).transpose();
+            let own = own.map_err(|error| CliError::usage(format_args!("{name}: {error}")))?;
             let with_guards: Vec<(String, Option<&Guards>)> = match guards {
-                [] => vec![(name.clone(), None)],
+                [] => match &own {
+                    None => vec![(name.clone(), None)],
+                    Some(own) => vec![(format!("{name}, {}", own.text), Some(own))],
+                },
                 [one] => vec![(name.clone(), Some(one))],
                 several => several.iter().map(|one| (format!("{name}, {}", one.text), Some(one))).collect(),
             };
@@ -152,6 +157,7 @@ mod tests {
             kind: ScenarioKind::Outage,
             settings,
             compare: compare.iter().map(|list| (*list).to_owned()).collect(),
+            own_guards: BTreeMap::new(),
             sweep: sweep.iter().map(|sweep| (*sweep).to_owned()).collect(),
             seed: 1,
             seeds: 1,

@@ -355,6 +355,51 @@ fn the_policies_of_a_configuration_are_compared_and_equal_ones_are_simulated_onc
     assert!(tip.exits(2).stderr.contains("simulate outage mesh.yaml"), "{tip:#?}");
 }
 
+/// One proxy with three retries at once recovers; with a thousand it does not.
+#[test]
+fn the_limits_of_a_configuration_are_simulated() {
+    let files = Files::new();
+    let envoy = |budget: &str| {
+        format!(
+            "virtual_hosts:\n- routes:\n  - match: {{prefix: /}}\n    route:\n      cluster: app\n      timeout: 5s\n      retry_policy: {{retry_on: connect-failure, num_retries: 3, per_try_timeout: 0.4s}}\nclusters:\n- name: app\n  circuit_breakers: {{thresholds: [{{{budget}}}]}}\n"
+        )
+    };
+    let outage = |budget: &str, flags: &[&str]| {
+        files.write("envoy.yaml", envoy(budget));
+        let args = [
+            "simulate",
+            "outage",
+            "envoy.yaml",
+            "--rate=40/s",
+            "--capacity=60/s",
+            "--backlog=60",
+            "--processes=1",
+            "--json",
+        ];
+        json(in_directory(&files, &[&args[..], flags].concat()).exits(0))
+    };
+    let ended = |document: &Value| document["strategies"][0]["runs"][0]["verdict"].clone();
+    let few = outage("max_retries: 3", &[]);
+    let [strategy, scenario] = [&few["strategies"][0], &few["scenario"]];
+    assert!(strategy["name"].as_str().unwrap().ends_with(", concurrent ratio=0 floor=3"), "{strategy:#}");
+    assert!(strategy["policy"].to_string().contains("max-elapsed=5s"), "{strategy:#}");
+    assert_eq!(scenario["timeout_s"], 0.4, "{scenario:#}");
+    assert_eq!(ended(&few), "recovered");
+    let many = outage("max_retries: 1000", &[]);
+    assert_eq!(ended(&many), "still-down");
+    // What is given on the command line counts.
+    let own = outage("max_retries: 1000", &["--guards", "concurrent ratio=0 floor=3", "--timeout", "300ms"]);
+    assert_eq!((ended(&own), &own["scenario"]["timeout_s"]), ("recovered".into(), &Value::from(0.3)));
+}
+
+#[test]
+fn several_limits_of_attempts_are_told() {
+    let files = Files::new();
+    files.write("mesh.yaml", ROUTES.replace("attempts: 3", "attempts: 3, perTryTimeout: 300ms"));
+    let seen = in_directory(&files, &["simulate", "outage", "mesh.yaml", "--rate", "20/s", "--capacity", "40/s"]);
+    assert!(seen.exits(0).stderr.contains("several time limits"), "{seen:#?}");
+}
+
 #[test]
 fn a_document_on_one_line_does_not_fill_the_screen() {
     let files = Files::new();

@@ -1,6 +1,8 @@
+use core::time::Duration;
 use std::path::Path;
 
-use stagger_config::{Entry, EntryKind, read};
+use stagger_config::{Entry, EntryKind, Limit, RetryBudget, read};
+use stagger_core::text::Compact;
 
 use super::find::Found;
 use super::read::text;
@@ -10,10 +12,16 @@ use crate::output::error::CliError;
 pub(crate) struct ConfigPolicy {
     /// The path within the file, and the line: `VirtualService/reviews.http[0]`.
     pub(crate) path: String,
-    /// The file, the line, and the system.
+    /// The file, the line, the system, and what limits calls beside the policy.
     pub(crate) label: String,
     /// The policy, in one line of the policy language.
     pub(crate) policy: String,
+    /// The time limit of an attempt.
+    pub(crate) attempt: Option<Duration>,
+    /// The time limit of a call with all its attempts.
+    pub(crate) overall: Option<Duration>,
+    /// The budget of a client process, as `--guards` has it.
+    pub(crate) guards: Option<String>,
 }
 
 /// Returns the policies of a file by which calls, steps and restarts are repeated: all of them, or the one whose path is
@@ -49,6 +57,40 @@ pub(crate) fn policies_of(file: &Path, entry: Option<&str>) -> Result<Vec<Config
 fn policy(name: &str, entry: &Entry) -> Option<ConfigPolicy> {
     let is_repeated = matches!(entry.kind, EntryKind::Call | EntryKind::Fetch | EntryKind::Step | EntryKind::Restart);
     let policy = entry.policy().filter(|_| is_repeated)?;
-    let label = format!("{name}:{}: {} ({})", entry.span.start.line, entry.path, entry.format);
-    Some(ConfigPolicy { path: entry.path.clone(), label, policy: policy.to_string() })
+    let settings = &entry.settings;
+    let overall = settings.timeout.and_then(|timeout| timeout.value.at());
+    // A limit that is only that of the whole call says nothing about attempts.
+    let attempt =
+        settings.attempt_timeout.and_then(|timeout| timeout.value.at()).filter(|limit| Some(*limit) != overall);
+    let budget = settings.budget.map_or(RetryBudget::Unlimited, |budget| budget.value);
+    let limits = [
+        attempt.map(|limit| format!("attempts of at most {}", Compact(limit))),
+        overall.map(|limit| format!("all within {}", Compact(limit))),
+        (budget != RetryBudget::Unlimited).then(|| format!("budget: {budget}")),
+    ];
+    let limits = limits.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let system = entry.format.to_string();
+    let about = if limits.is_empty() { system } else { format!("{system}; {limits}") };
+    Some(ConfigPolicy {
+        path: entry.path.clone(),
+        label: format!("{name}:{}: {} ({about})", entry.span.start.line, entry.path),
+        policy: policy.to_string(),
+        attempt,
+        overall: overall.filter(|_| settings.attempts.is_none_or(|attempts| attempts.value != Limit::At(1))),
+        guards: guards(budget),
+    })
+}
+
+/// Returns a budget as `--guards` has it.
+fn guards(budget: RetryBudget) -> Option<String> {
+    match budget {
+        RetryBudget::Concurrent(retries) => Some(format!("concurrent ratio=0 floor={retries}")),
+        RetryBudget::ShareOfActive { ratio, least } => Some(format!("concurrent ratio={ratio} floor={least}")),
+        RetryBudget::Ratio { ratio, least_per_second, period } => {
+            Some(format!("window ttl={} ratio={ratio} min-per-second={least_per_second}", Compact(period)))
+        }
+        RetryBudget::Throttle { tokens, ratio } => Some(format!("throttle max-tokens={tokens} token-ratio={ratio}")),
+        RetryBudget::Tokens { capacity } => Some(format!("tokens capacity={capacity}")),
+        _ => None,
+    }
 }
