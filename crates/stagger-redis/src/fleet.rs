@@ -180,7 +180,7 @@ impl Fleet {
             reports: counts.reports.load(Ordering::Relaxed),
             answered: counts.answered.load(Ordering::Relaxed),
             failures: counts.failures.load(Ordering::Relaxed),
-            losses: counts.losses.load(Ordering::Relaxed),
+            losses: counts.losses.load(Ordering::Acquire),
         }
     }
 }

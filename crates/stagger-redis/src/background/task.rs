@@ -160,19 +160,16 @@ impl State {
     /// Notes the time, and refills the local shares if the process uses them.
     fn tick(&mut self) {
         let now = self.now();
-        if self.process.tick(now) == Some(Change::Local) {
+        let is_lost = self.process.tick(now) == Some(Change::Local);
+        if is_lost {
             self.lost_at = now;
-            let counts = &self.registry.counts;
-            counts.is_leased.store(false, Ordering::Relaxed);
-            counts.losses.fetch_add(1, Ordering::Relaxed);
+            self.registry.counts.is_leased.store(false, Ordering::Relaxed);
             for breaker in &self.breakers {
                 breaker.opinion.on_loss().into_iter().for_each(|changed| apply(&breaker.local, changed));
             }
             for quiet in &self.pauses {
                 quiet.pause.on_loss(self.seed.draw(now) % self.process.timing().period, now);
             }
-            self.tell(&FleetEvent::StoreLost { reason: self.reason.clone() });
-            observe::record(&self.namespace, &self.registry);
         }
         let ended = self.registry.controls().and_then(|controls| controls.tick(now));
         ended.into_iter().for_each(|event| self.tell(&event));
@@ -184,6 +181,12 @@ impl State {
             for admission in &self.admissions {
                 admission.queue.use_local_share(self.process.processes(), self.registry.now_nanos());
             }
+        }
+        if is_lost {
+            self.tell(&FleetEvent::StoreLost { reason: self.reason.clone() });
+            // Who sees the loss finds the local shares in use, and the event told.
+            self.registry.counts.losses.fetch_add(1, Ordering::Release);
+            observe::record(&self.namespace, &self.registry);
         }
     }
 
