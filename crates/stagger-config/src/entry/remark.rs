@@ -18,10 +18,12 @@ pub struct Remark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RemarkKind {
-    /// The system refuses the value, or reads it differently than its author can have meant. It has been left out.
+    /// The system refuses the value, which has been left out, or reads it differently than its author can have meant.
     Invalid,
     /// The field has no effect here.
     NoEffect,
+    /// The field makes a failure worse, though it is not about retries.
+    Hazard,
     /// The field has an effect that a policy cannot express.
     Unmapped,
     /// A fact about the settings that is worth knowing.

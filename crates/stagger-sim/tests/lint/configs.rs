@@ -246,6 +246,12 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
             "[default]\nretry_mode = legacy\n[profile b]\nretry_mode = legacy\n".to_owned(),
             "[default]\nretry_mode = standard\n".to_owned(),
         ),
+        ("C010", GRPC.replace("\"maxAttempts\": 4", "\"maxAttempts\": 8"), GRPC.to_owned()),
+        (
+            "C013",
+            "services:\n  db: {image: a}\n  app:\n    image: b\n    restart: always\n    depends_on: [db]\n".to_owned(),
+            "services:\n  db: {image: a}\n  app:\n    image: b\n    restart: always\n    depends_on: {db: {condition: service_healthy}}\n".to_owned(),
+        ),
         ("C009", DAPR.replace("orders: {retry: always", "orders: {retry: other"), DAPR.to_owned()),
         ("C003", unlimited.clone(), unlimited.replace("0s", "2s")),
         ("C010", GRPC.replace("\"0.1s\"", "\"soon\""), GRPC.to_owned()),
@@ -303,6 +309,17 @@ fn an_unknown_condition_is_taken_out_of_its_list() {
     let unknown = found.iter().find(|found| found.finding().rule().code() == "C008").unwrap();
     let fixed = unknown.fix().unwrap().applied_to(&text).unwrap();
     assert!(fixed.contains("retry_on: connect-failure\n"), "{fixed}");
+}
+
+#[test]
+fn a_server_that_is_never_left_out_is_found_and_mended() {
+    let text = NGINX.replace("10.0.0.3;", "10.0.0.3 max_fails=0 weight=2;");
+    let found = read(&text).check();
+    let hazard = found.iter().find(|found| found.finding().rule().code() == "C013").unwrap();
+    assert_eq!(hazard.place().unwrap().to_string(), "4:5");
+    let fixed = hazard.fix().unwrap().applied_to(&text).unwrap();
+    assert!(fixed.contains("\n    server 10.0.0.3 weight=2;\n"), "{fixed}");
+    assert!(!codes(&read(&fixed).check()).contains(&"C013"), "{fixed}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn note(entry: &mut Entry, kind: RemarkKind, span: Span, policy: &str, text: imp
 fn attempts(stated: Setting<u32>, entry: &mut Entry, policy: &str) -> Setting<Limit<u32>> {
     if stated.value > MAX_ATTEMPTS {
         let text = format!("a channel makes {MAX_ATTEMPTS} attempts and not {}", stated.value);
-        note(entry, RemarkKind::Note, stated.span().unwrap_or(entry.span), policy, text);
+        note(entry, RemarkKind::Invalid, stated.span().unwrap_or(entry.span), policy, text);
     }
     stated.map(|attempts| Limit::At(attempts.min(MAX_ATTEMPTS)))
 }

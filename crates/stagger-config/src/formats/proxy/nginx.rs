@@ -55,7 +55,7 @@ fn collect_groups<'a>(found: &'a [Directive], groups: &mut Groups<'a>) {
             group.servers += u32::from(!has("down"));
             if has("max_fails=0") {
                 group.remarks.push(Remark {
-                    kind: RemarkKind::Note,
+                    kind: RemarkKind::Hazard,
                     path: format!("upstream {}", directive.first()),
                     span: server.span,
                     text: "max_fails=0: a dead server is tried again for every request".to_owned(),

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, RemarkKind, Setting, Settings};
+use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, Setting, Settings};
 use crate::fields::{Field, Fields, whole};
 use crate::format::Format;
 use crate::tree::Node;
@@ -29,14 +29,29 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
         let mut fields = Fields::of(&service.node, format!("services.{}", service.key));
         let policy = fields.take("deploy").and_then(|deploy| deploy.fields().take("restart_policy"));
         let plain = fields.take("restart");
-        match (policy, plain) {
-            (Some(policy), plain) => entries.push(deployed(&policy, plain.as_ref())),
-            (None, Some(plain)) => entries.extend(restarted(&plain)),
-            (None, None) => {}
+        let mut restart = match (policy, plain) {
+            (Some(policy), plain) => Some(deployed(&policy, plain.as_ref())),
+            (None, Some(plain)) => restarted(&plain),
+            (None, None) => None,
+        };
+        if let (Some(entry), Some(depends_on)) = (&mut restart, fields.take("depends_on")) {
+            entry.remarks.extend(unhealthy(&depends_on));
         }
+        entries.extend(restart);
         entries.extend(fields.take("healthcheck").and_then(|field| health(&field)));
     }
     entries
+}
+
+/// Says for which services a container does not wait until they are healthy.
+fn unhealthy(depends_on: &Field<'_>) -> Option<Remark> {
+    let listed = depends_on.node.items().iter().filter_map(Node::text);
+    let mapped = depends_on.node.members().iter().filter(|member| {
+        member.node.get("condition").and_then(Node::text).is_none_or(|condition| condition == "service_started")
+    });
+    let names: Vec<_> = listed.chain(mapped.map(|member| &*member.key)).collect();
+    let text = format!("is started before {} is ready, and restarted until it is", names.join(" or "));
+    (!names.is_empty()).then(|| depends_on.remark(RemarkKind::Hazard, text))
 }
 
 fn engine_delays(settings: &mut Settings) {

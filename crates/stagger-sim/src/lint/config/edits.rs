@@ -186,6 +186,12 @@ impl<'a> Editor<'a> {
         Some((text.clone(), vec![Edit { place: place(span), text }]))
     }
 
+    /// Removes a part of a line. Returns what is left of it, without its indentation.
+    pub(super) fn without(&self, span: Span, part: &str) -> (String, Vec<Edit>) {
+        let text = self.text[place(span).bytes(self.text)].replacen(part, "", 1);
+        (text.trim().to_owned(), vec![Edit { place: place(span), text }])
+    }
+
     /// Replaces the value of the first of these fields behind a place, within a few lines.
     pub(super) fn replace_near(&self, from: Span, keys: &[&str], value: &str) -> Vec<Edit> {
         const NEAR: usize = 30;

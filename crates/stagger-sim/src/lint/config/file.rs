@@ -8,7 +8,7 @@ use super::edits::Editor;
 use super::processes;
 use super::remedy::{self, Remedy};
 use crate::lint::FileFinding;
-use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, REFUSED_VALUE};
+use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, MAKES_WORSE, REFUSED_VALUE};
 
 /// A configuration of another system, with what has been read from it.
 #[derive(Clone, Debug)]
@@ -121,6 +121,7 @@ fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
             RemarkKind::NoEffect if is_whole => &BINDS_NOTHING,
             RemarkKind::NoEffect => &FIELD_WITHOUT_EFFECT,
             RemarkKind::Invalid => &REFUSED_VALUE,
+            RemarkKind::Hazard => &MAKES_WORSE,
             _ => return None,
         };
         let field = editor.key(remark.span);
@@ -128,6 +129,10 @@ fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
         Some(match remark.kind {
             RemarkKind::NoEffect if !is_whole => {
                 let Remedy { text, advice, edits } = remedy::ineffective(remark, editor);
+                draft.advise(advice).edits(text, edits)
+            }
+            RemarkKind::Hazard => {
+                let Remedy { text, advice, edits } = remedy::hazard(entry, remark, editor);
                 draft.advise(advice).edits(text, edits)
             }
             RemarkKind::NoEffect => draft.advise("name it where it is to apply, or remove it"),

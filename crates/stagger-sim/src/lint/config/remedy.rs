@@ -41,6 +41,20 @@ pub(super) fn ineffective(remark: &Remark, editor: &Editor<'_>) -> Remedy {
     Remedy { edits: editor.remove(remark.span), ..Remedy::words("remove the line, or write what it needs") }
 }
 
+/// Mends what makes a failure worse.
+pub(super) fn hazard(entry: &Entry, remark: &Remark, editor: &Editor<'_>) -> Remedy {
+    match entry.format {
+        Format::Nginx => {
+            let (text, edits) = editor.without(remark.span, " max_fails=0");
+            let advice = "leave out a server for a while after a failure, which is the default: fail_timeout is 10s";
+            Remedy { text, advice: advice.to_owned(), edits }
+        }
+        _ => Remedy::words(
+            "write depends_on as a mapping, with `condition: service_healthy`, and give these services a healthcheck",
+        ),
+    }
+}
+
 /// Limits the time of a call.
 pub(super) fn timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     const ADVICE: &str = "limit the time of the whole call, to less than its caller waits";

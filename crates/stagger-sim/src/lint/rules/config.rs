@@ -132,6 +132,17 @@ pub(in crate::lint) static LAYERS_INVERT: Rule = Rule {
     check: |_| None,
 };
 
+pub(in crate::lint) static MAKES_WORSE: Rule = Rule {
+    code: "C013",
+    name: "makes-failures-worse",
+    severity: Severity::Note,
+    title: "a setting makes a failure worse",
+    rationale: "what is down is asked again and again, and what needs it fails with it",
+    details: "Applies to a server of nginx with max_fails=0, which is tried for every request while it is down, and to a \
+              service of Docker Compose that is restarted and does not wait until those it depends on are healthy.",
+    check: |_| None,
+};
+
 pub(in crate::lint) static NO_RETRY_BUDGET: Rule = Rule {
     code: "C012",
     name: "no-retry-budget",

@@ -49,7 +49,7 @@ pub(in crate::lint) static OF_SYSTEMS: [&Rule; 6] = [
 ];
 
 /// The rules for configurations of other systems, ordered by code.
-pub(in crate::lint) static OF_CONFIGS: [&Rule; 12] = [
+pub(in crate::lint) static OF_CONFIGS: [&Rule; 13] = [
     &config::RETRIES_BY_DEFAULT,
     &config::LAYERS_OF_FILES,
     &config::NO_TIMEOUT,
@@ -62,4 +62,5 @@ pub(in crate::lint) static OF_CONFIGS: [&Rule; 12] = [
     &config::REFUSED_VALUE,
     &config::LAYERS_INVERT,
     &config::NO_RETRY_BUDGET,
+    &config::MAKES_WORSE,
 ];
