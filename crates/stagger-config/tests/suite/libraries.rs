@@ -30,11 +30,14 @@ fn service_configs_are_read_as_channels_and_generators_read_them() {
         ],
     );
     let notes = remarks(text, RemarkKind::Note);
-    assert!(notes.len() == 2 && notes[0].contains("5 attempts and not 8"), "{notes:?}");
-    assert!(notes[1].starts_with("8:6 ") && notes[1].contains("until the timeout"), "{notes:?}");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with("8:6 ") && notes[0].contains("until the timeout"), "{notes:?}");
     expect(
         &remarks(text, RemarkKind::Invalid),
-        &["8:6 methodConfig[2].retryPolicy.maxAttempts: is missing and has no default"],
+        &[
+            "6:22 methodConfig[1].retryPolicy: a channel makes 5 attempts and not 8",
+            "8:6 methodConfig[2].retryPolicy.maxAttempts: is missing and has no default",
+        ],
     );
 }
 
@@ -64,6 +67,7 @@ fn what_a_channel_refuses_is_told_where_it_stands_and_read_all_the_same() {
             "3:30 methodConfig[0].retryPolicy.retryableStatusCodes: is empty; add at least one code, such as UNAVAILABLE",
             "6:24 retryThrottling.maxTokens: must be an integer from 1 to 1000",
             "4:3 methodConfig[1]: has both a retryPolicy and a hedgingPolicy; remove one of them",
+            "5:22 methodConfig[2].hedgingPolicy: a channel makes 5 attempts and not 9",
         ],
     );
     expect(
