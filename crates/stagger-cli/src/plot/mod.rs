@@ -14,7 +14,7 @@ mod ticks;
 mod unit;
 mod wrap;
 
-pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span};
+pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight, corners};
 pub(crate) use palette::Hue;
 #[cfg(test)]
 pub(crate) use render_options::Glyphs;

@@ -44,6 +44,11 @@ impl Hue {
         Self { class, on_light, on_dark, in_terminal, dash, mark }
     }
 
+    /// Returns the hue with solid lines.
+    pub(crate) fn solid(self) -> Self {
+        Self { dash: "", ..self }
+    }
+
     /// Returns the hue of series `n`, from 0; hues repeat after six.
     pub(crate) fn nth(n: usize) -> Self {
         let colored = &Self::ALL[1..];

@@ -15,15 +15,21 @@ pub(crate) fn measurements(storm: &StormReport) -> Vec<String> {
     measured_runs(storm).map(|(name, measured)| format!("{name}: {}", describe(measured))).collect()
 }
 
-/// Returns one sentence for each unreliable run, with the reasons.
+/// Returns one sentence for the unreliable runs that have the same reasons, with these.
 pub(crate) fn unreliable_runs(storm: &StormReport) -> Vec<String> {
-    let doubted = measured_runs(storm).filter(|(_, measured)| !measured.warnings.is_empty());
-    doubted
-        .map(|(name, measured)| {
-            let warnings = measured.warnings.join("; ");
-            format!("unreliable: {name}: the machine, rather than the policy, may have shaped this run: {warnings}")
-        })
-        .collect()
+    let mut doubted: Vec<(Vec<&str>, &[String])> = Vec::new();
+    for (name, measured) in measured_runs(storm).filter(|(_, measured)| !measured.warnings.is_empty()) {
+        match doubted.iter_mut().find(|(_, warnings)| **warnings == *measured.warnings) {
+            Some((names, _)) => names.push(name),
+            None => doubted.push((vec![name], &measured.warnings)),
+        }
+    }
+    let sentence = |(names, warnings): &(Vec<&str>, &[String])| {
+        let these = if names.len() == 1 { "this run" } else { "these runs" };
+        let (names, warnings) = (names.join("; "), warnings.join("; "));
+        format!("unreliable: {names}: the machine, rather than the policy, may have shaped {these}: {warnings}")
+    };
+    doubted.iter().map(sentence).collect()
 }
 
 fn measured_runs(storm: &StormReport) -> impl Iterator<Item = (&str, &Measurements)> {

@@ -2,7 +2,8 @@
 // Zooms charts along the horizontal axis: drag to zoom in, double-click to reset. All charts of a section are zoomed
 // together. The page is complete without this script.
 (() => {
-  const MAX_TICKS = 9;
+  // Width of a label with the space around it.
+  const TICK = 72;
   const ns = "http://www.w3.org/2000/svg";
   const make = (name, attributes) => {
     const element = document.createElementNS(ns, name);
@@ -23,7 +24,8 @@
     const original = ticks.innerHTML;
     const id = "clip-" + clips++;
     const clip = make("clipPath", { id });
-    clip.append(make("rect", { x: left, y: top - 4, width: right - left, height: bottom - top + 8 }));
+    // Points on an axis are not cut.
+    clip.append(make("rect", { x: left - 4, y: top - 4, width: right - left + 8, height: bottom - top + 8 }));
     group.prepend(clip);
     series.setAttribute("clip-path", `url(#${id})`);
     const shapes = [...series.children].map((element) => ({
@@ -51,7 +53,7 @@
       ticks.replaceChildren();
       const shown = levels.map((level) => level.filter((tick) => place(tick.x) >= left && place(tick.x) <= right));
       // The finest level whose labels have room.
-      for (const tick of shown.findLast((level) => level.length <= MAX_TICKS) ?? shown[0]) {
+      for (const tick of shown.findLast((level) => level.length <= (right - left) / TICK) ?? shown[0]) {
         const x = place(tick.x);
         ticks.append(make("line", { class: "axis", x1: x, y1: bottom, x2: x, y2: bottom + 5 }));
         const text = make("text", { class: "quiet", "text-anchor": "middle", x, y: bottom + 18 });
@@ -112,8 +114,9 @@
       svg.addEventListener("pointercancel", end);
       svg.addEventListener("dblclick", () => zoom(0, 1));
     }
+    if (document.querySelector(".hint")) continue;
     const hint = document.createElement("p");
-    hint.className = "quiet";
+    hint.className = "quiet hint";
     hint.textContent = "Drag over a chart to zoom in; double-click to reset.";
     section.querySelector("h2").after(hint);
   }

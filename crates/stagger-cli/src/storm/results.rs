@@ -6,6 +6,7 @@ use stagger_sim::storm::{
 };
 
 use super::metric::format;
+use super::subject::is_measured;
 use super::swept::{name_of_policy, scenario_label};
 
 /// Metrics of all strategies.
@@ -13,6 +14,7 @@ use super::swept::{name_of_policy, scenario_label};
 pub(crate) struct Results<'a> {
     pub(crate) metrics: &'static [Metric],
     pub(crate) rows: Vec<&'a StrategyReport>,
+    storm: &'a StormReport,
     /// Whether a server crashes again, so that the number of crashes belongs into tables.
     has_crashes: bool,
     /// Whether processes share a budget in some runs.
@@ -27,12 +29,41 @@ pub(crate) struct Cell {
     /// `None` if the value does not exist for at least one seed.
     pub(crate) value: Option<f64>,
     pub(crate) text: String,
-    /// Whether no other strategy in the same scenario has a better value, and at least one has a worse value.
+    /// Whether no other policy in the same scenario has a better value, and at least one has a worse value. Measured values
+    /// are compared with measured ones. The fastest recovery is the best only among policies that the server can take.
     pub(crate) is_best: bool,
 }
 
 /// The figures of a budget that processes share by leases.
 const OF_LEASES: [&str; 3] = ["retries", "budget_overshoot", "budget_overshoot_bound"];
+
+/// The figures of a mass disconnect that are the better the earlier the clients return. Clients in step return early at the
+/// price of the server.
+const OF_SPEED: [&str; 10] = [
+    "recovered_p50_s",
+    "recovered_p95_s",
+    "recovered_p99_s",
+    "recovered_mean_s",
+    "t50_s",
+    "t99_s",
+    "t100_s",
+    "waited_mean_s",
+    "efficiency_time",
+    "efficiency_mean_time",
+];
+
+/// The most attempts per client beyond what the server accepts at the time, of a policy that it can take: clients that are
+/// spread at random exceed the capacity now and then, too.
+const MOST_EXCESS: f64 = 0.1;
+
+/// Returns whether the server can take the clients of a policy.
+fn is_within_capacity(spec: &ScenarioSpec, row: &StrategyReport) -> bool {
+    row.runs.iter().all(|run| match (spec, &run.figures) {
+        (_, RunFigures::Reconnect(figures)) => figures.excess_per_client <= MOST_EXCESS,
+        (ScenarioSpec::Fluid(spec), RunFigures::Fluid(figures)) => figures.peak_1s <= spec.rate,
+        _ => true,
+    })
+}
 
 /// Returns whether the processes of a run shared a budget.
 fn has_lease(run: &RunReport) -> bool {
@@ -51,6 +82,7 @@ impl<'a> Results<'a> {
         Self {
             metrics: storm.scenario.metrics(),
             rows: storm.strategies.iter().collect(),
+            storm,
             has_leases: runs().any(has_lease),
             has_faults: runs().all(has_lease)
                 && matches!(&storm.scenario, ScenarioSpec::Outage(OutageSpec { store: Some(_), .. })),
@@ -82,8 +114,7 @@ impl<'a> Results<'a> {
 
     /// Returns the rows that assertions apply to: the measured ones of a drill, otherwise all rows.
     pub(crate) fn assertion_targets(&self) -> Self {
-        let is_measured = |row: &&StrategyReport| row.runs.iter().any(|run| run.measured.is_some());
-        let measured: Vec<_> = self.rows.iter().copied().filter(is_measured).collect();
+        let measured: Vec<_> = self.rows.iter().copied().filter(|row| is_measured(row)).collect();
         Self { rows: if measured.is_empty() { self.rows.clone() } else { measured }, ..*self }
     }
 
@@ -115,10 +146,12 @@ impl<'a> Results<'a> {
     /// Returns a metric for each strategy. The best value is that of the strategies in the same scenario.
     pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
         let values: Vec<Option<f64>> = self.rows.iter().map(|row| mean(row, metric)).collect();
-        let mut extremes: BTreeMap<String, (Option<f64>, Option<f64>)> = BTreeMap::new();
-        for (row, &value) in self.rows.iter().zip(&values) {
-            let (best, worst) = extremes.entry(scenario_label(row)).or_insert((value, value));
-            if metric.is_better(value, *best) {
+        let group = |row: &StrategyReport| (scenario_label(row), is_measured(row));
+        let mut extremes: BTreeMap<(String, bool), (Option<f64>, Option<f64>)> = BTreeMap::new();
+        let may_be_best: Vec<bool> = self.rows.iter().map(|row| self.may_be_best(row, metric)).collect();
+        for ((row, &value), &may_be_best) in self.rows.iter().zip(&values).zip(&may_be_best) {
+            let (best, worst) = extremes.entry(group(row)).or_insert((None, value));
+            if may_be_best && (best.is_none() || metric.is_better(value, *best)) {
                 *best = value;
             }
             if metric.is_better(*worst, value) {
@@ -126,15 +159,21 @@ impl<'a> Results<'a> {
             }
         }
         let is_best = |row: &StrategyReport, value: Option<f64>| {
-            let (best, worst) = extremes.get(&scenario_label(row)).copied().unwrap_or_default();
+            let (best, worst) = extremes.get(&group(row)).copied().unwrap_or_default();
             !metric.is_better(best, value) && metric.is_better(value, worst)
         };
-        let cell = |(row, &value): (&&StrategyReport, &Option<f64>)| Cell {
+        let cell = |((row, &value), &may_be_best): ((&&StrategyReport, &Option<f64>), &bool)| Cell {
             value,
             text: format(metric, value),
-            is_best: is_best(row, value),
+            is_best: may_be_best && is_best(row, value),
         };
-        self.rows.iter().zip(&values).map(cell).collect()
+        self.rows.iter().zip(&values).zip(&may_be_best).map(cell).collect()
+    }
+
+    /// Returns whether the value of a row counts when the best is chosen: clients that overload the server are not the best
+    /// because they are back early.
+    fn may_be_best(&self, row: &StrategyReport, metric: &Metric) -> bool {
+        !OF_SPEED.contains(&metric.key) || is_within_capacity(self.storm.scenario_of(row), row)
     }
 
     /// Returns the rows of a table: the name of each strategy, with a cell for each of these metrics.
@@ -256,6 +295,57 @@ mod tests {
     use stagger_sim::storm::SweptSetting;
 
     use super::*;
+
+    #[test]
+    fn all_figures_of_speed_exist() {
+        let scenario = ReconnectScenario::builder(1).build().unwrap();
+        let storm = StormReport::new(&scenario);
+        let results = Results::from_storm(&storm);
+        let missing: Vec<_> = OF_SPEED.iter().filter(|key| results.metric(key).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn clients_in_step_are_not_the_best_because_they_are_back_early() {
+        let scenario = ReconnectScenario::builder(2_000).rate(100.0).build().unwrap();
+        let policies = [
+            ("in step", "constant base=1s jitter=none max-attempts=inf"),
+            ("spread", "exponential base=1s cap=30s spread=60s max-attempts=inf"),
+            ("slow", "exponential base=1s cap=30s spread=90s max-attempts=inf"),
+        ];
+        let mut storm = StormReport::new(&scenario);
+        for (name, policy) in policies {
+            let policy: Policy = policy.parse().unwrap();
+            let run = scenario.run(&policy, Seed::new(1));
+            storm = storm.with_strategy(name, &policy, [(Seed::new(1), &run)]);
+        }
+        let results = Results::from_storm(&storm);
+        let column = results.column(results.metric("recovered_p50_s").unwrap());
+        assert!(column[0].value < column[1].value, "{column:?}");
+        assert_eq!(column.iter().map(|cell| cell.is_best).collect::<Vec<_>>(), [false, true, false]);
+        // A ratio that is lowest for clients that are all treated alike badly has no best value.
+        for key in ["fairness_recovered", "fairness_attempts", "peak_100ms_after_1s"] {
+            let column = results.column(results.metric(key).unwrap());
+            assert!(column.iter().all(|cell| !cell.is_best), "{key}: {column:?}");
+        }
+    }
+
+    #[test]
+    fn measured_values_are_not_compared_with_simulated_ones() {
+        let scenario = ReconnectScenario::builder(1).build().unwrap();
+        let mut storm = StormReport::new(&scenario);
+        for (name, attempts) in [("a, measured", 5), ("a, simulated", 4), ("b, measured", 7), ("b, simulated", 6)] {
+            let mut figures = ReconnectFigures::default();
+            (figures.clients, figures.attempts) = (1, attempts);
+            storm = storm.with_strategy(name, &Policy::DEFAULT, [(Seed::new(1), &figures)]);
+            if name.ends_with("measured") {
+                storm = storm.with_measurements(stagger_sim::storm::Measurements::default());
+            }
+        }
+        let results = Results::from_storm(&storm);
+        let column = results.column(results.metric("attempts").unwrap());
+        assert_eq!(column.iter().map(|cell| cell.is_best).collect::<Vec<_>>(), [true, true, false, false]);
+    }
 
     #[test]
     fn the_best_value_is_that_of_the_rows_in_the_same_scenario() {

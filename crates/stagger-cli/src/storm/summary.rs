@@ -3,11 +3,20 @@ use stagger_sim::storm::{ReconnectSpec, ScenarioSpec, StormReport};
 use super::measurements::{measurements, unreliable_runs};
 use super::outage;
 use super::results::{Cell as ResultCell, Results, describe};
+use super::subject::policy_name;
 use super::timeline::{Timeline, resample};
 use crate::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
 
 /// Width of a sparkline in characters.
 const SPARKLINE_WIDTH: usize = 20;
+
+/// Time in which a burst is counted, in seconds.
+const BURST_S: f64 = 0.1;
+
+/// Bursts are told that have this many times what the server accepts meanwhile, and this many attempts: of fewer, chance may
+/// bring so many together.
+const NOTABLE_BURST: f64 = 2.0;
+const FEWEST_IN_BURST: f64 = 20.0;
 
 /// Share of the attempts that a sparkline covers; the last stragglers would fill half of it.
 pub(crate) const SPARKLINE_SHARE: f64 = 0.995;
@@ -92,18 +101,38 @@ fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {
     let worst = rows.max_by(|((a, _), one), ((b, _), other)| load(a, one).total_cmp(&load(b, other)));
     let ((cell, row), spec) = worst?;
     if cell.value? <= spec.rate {
-        return Some(
-            "no policy exceeds the capacity of the server in any second (the excess counts shorter windows)".to_owned(),
-        );
+        return Some(within_capacity(storm, &results));
     }
     let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
     Some(format!(
         "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
          more, the first wave stays within the capacity on average",
-        row.name,
+        policy_name(row),
         cell.text,
         crate::plot::Unit::Count.label(spec.rate),
     ))
+}
+
+/// Returns the sentence about policies that stay within the capacity in every second: what the worst 100 ms of them have.
+fn within_capacity(storm: &StormReport, results: &Results<'_>) -> String {
+    let within = "no policy exceeds the capacity of the server in any second";
+    let rates = results.rows.iter().map(|row| match storm.scenario_of(row) {
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => spec.rate,
+        _ => f64::INFINITY,
+    });
+    let column = results.metric("peak_100ms").map_or_else(Vec::new, |peak| results.column(peak));
+    let bursts = results.rows.iter().zip(column).zip(rates).filter_map(|((row, cell), rate)| {
+        let times = cell.value? / (rate * BURST_S);
+        (times >= NOTABLE_BURST && cell.value? >= FEWEST_IN_BURST).then_some((times, row, cell))
+    });
+    match bursts.max_by(|(a, ..), (b, ..)| a.total_cmp(b)) {
+        None => within.to_owned(),
+        Some((times, row, cell)) => format!(
+            "{within}, but {} sends {} attempts within 100ms, {times:.1} times what it accepts in that time",
+            policy_name(row),
+            cell.text
+        ),
+    }
 }
 
 /// Replaces control characters, which could contain terminal escape sequences.

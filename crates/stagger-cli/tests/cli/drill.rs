@@ -103,7 +103,10 @@ fn policies_run_one_after_another_and_each_is_in_the_reports() {
     assert!(
         page.contains("Retry storm, measured and simulated") && page.contains("patient, measured: connections lost")
     );
-    assert!(fs::read_to_string(svg.join("arrivals.svg")).unwrap().contains("patient, measured"));
+    let arrivals = fs::read_to_string(svg.join("arrivals.svg")).unwrap();
+    for part in ["patient", "measured", "simulated"] {
+        assert!(arrivals.contains(&format!(">{part}<")), "{part}: {arrivals}");
+    }
 }
 
 #[test]

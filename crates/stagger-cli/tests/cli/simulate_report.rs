@@ -202,7 +202,7 @@ fn charts_can_be_zoomed() {
     // The page allows no other script, so this one is in a copy without a content security policy.
     const DRAG: &str = r#"<script>
         SVGElement.prototype.setPointerCapture = () => {};
-        const svg = document.querySelector("section svg"), box = svg.getBoundingClientRect();
+        const svg = document.querySelector("section svg:has(.panel):not(.narrow)"), box = svg.getBoundingClientRect();
         const move = (type, share) => svg.dispatchEvent(new PointerEvent(type,
             { clientX: box.left + box.width * share, clientY: box.top + 99, button: 0, pointerId: 1 }));
         move("pointerdown", 0.3); move("pointermove", 0.4); move("pointerup", 0.5);

@@ -37,7 +37,7 @@ report! {
         peak_1s: u64 = figures.peak_second(), "peak in 1s" (Count, Lower, Primary);
         /// Maximum number of arrivals within 100 ms after the first second.
         peak_100ms_after_1s: u64 =
-            figures.arrivals.peak(Duration::from_secs(1)), "peak in 100ms after 1s" (Count, Lower, Detail);
+            figures.arrivals.peak(Duration::from_secs(1)), "peak in 100ms after 1s" (Count, Neither, Detail);
         /// Total time during which more attempts arrived than the server accepts.
         overload_s: f64 = figures.overload().as_secs_f64(), "overload time" (Seconds, Lower, Detail);
         /// Number of attempts beyond what the server accepts within 100 ms, or within ten handshakes if they take longer,
@@ -95,9 +95,9 @@ report! {
         /// Mean total time that a client waited between attempts.
         waited_mean_s: f64 = figures.waited_mean.as_secs_f64(), "mean wait" (Seconds, Lower, Detail);
         /// p99 / p50 of the recovery times; 1 if all clients are treated alike.
-        fairness_recovered: Option<f64> = figures.fairness().recovered, "recovered p99 / p50" (Number, Lower, Detail);
+        fairness_recovered: Option<f64> = figures.fairness().recovered, "recovered p99 / p50" (Number, Neither, Detail);
         /// p99 / p50 of the number of attempts; 1 if all clients are treated alike.
-        fairness_attempts: Option<f64> = figures.fairness().attempts, "attempts p99 / p50" (Number, Lower, Detail);
+        fairness_attempts: Option<f64> = figures.fairness().attempts, "attempts p99 / p50" (Number, Neither, Detail);
         /// Ratio of the minimum, one attempt per client, to the number of attempts.
         efficiency_attempts: Option<f64> = figures.efficiency().attempts, "attempt efficiency" (Ratio, Higher, Detail);
         /// Ratio of the minimum, the time the server needs to accept all clients, to `t100_s`.

@@ -52,7 +52,9 @@ fn chart(document: &Document, (slug, title, of): Counted) -> Chart {
 fn figure(document: &Document, policy: &PolicyEntry, what: &str, of: fn(&Figures) -> &[u32], most: f64) -> Figure {
     let scenario = &document.scenario;
     let steps = |figures: &Figures| {
-        let values: Vec<f64> = of(figures).iter().map(|&count| f64::from(count)).collect();
+        let mut values: Vec<f64> = of(figures).iter().map(|&count| f64::from(count)).collect();
+        // The series ends with its last event.
+        values.resize(values.len().max((scenario.horizon_s / BIN_S).ceil() as usize), 0.0);
         Shape::Steps(downsample(&values, BIN_S, scenario.horizon_s, RESOLUTION))
     };
     let ends = [scenario.fault_start_s, scenario.fault_end_s].map(|x| Span { x, low: 0.0, high: most });

@@ -128,7 +128,23 @@ pub(super) fn describe(document: &Document) -> String {
 
 /// Returns a sentence on each policy's agreement, and one on the machine.
 pub(super) fn remarks(document: &Document) -> Vec<String> {
-    document.policies.iter().map(agreement).chain(document.policies.iter().map(machine)).collect()
+    document.policies.iter().map(agreement).chain(machines(document)).collect()
+}
+
+/// Returns how each policy came through the fault, as measured, and then a sentence on each policy's agreement.
+pub(super) fn answer(document: &Document) -> Vec<String> {
+    let outcome = |PolicyEntry { name, measured, .. }: &PolicyEntry| match (measured.verdict, measured.recovery_s) {
+        (VerdictEntry::NeverFell, _) => format!("{name}: never fell"),
+        (_, Some(after)) => format!("{name}: recovered {} after the fault", Unit::Seconds.label(after)),
+        (_, None) => format!("{name}: still down at the horizon"),
+    };
+    let outcomes: Vec<String> = document.policies.iter().map(outcome).collect();
+    [outcomes.join("; ")].into_iter().chain(document.policies.iter().map(agreement)).collect()
+}
+
+/// Returns a sentence on the machine for each policy.
+pub(super) fn machines(document: &Document) -> impl Iterator<Item = String> {
+    document.policies.iter().map(machine)
 }
 
 fn agreement(policy: &PolicyEntry) -> String {

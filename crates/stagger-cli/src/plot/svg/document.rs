@@ -1,7 +1,7 @@
-use super::panel::{MARGIN, Size, WIDTH, panel, zoomable};
+use super::panel::{MARGIN, Parts, Size, WIDTH, key, panel, zoomable};
 use super::style::sheet;
 use super::xml::Element;
-use crate::plot::figure::Figure;
+use crate::plot::figure::{Figure, Series};
 use crate::plot::wrap::wrap;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +33,16 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
     for remark in &page.remarks {
         paragraph("quiet", remark, REMARK_COLUMNS);
     }
+    let shared = shared_key(figures);
+    if let Some(series) = &shared {
+        let (entries, height) = key(series, y, WIDTH);
+        content.extend(entries);
+        y += height;
+    }
+    let parts = Parts { legend: shared.is_none(), ..Parts::ALL };
     for figure in figures {
         y += MARGIN;
-        let (group, field) = panel(figure, y, Size::USUAL);
+        let (group, field) = panel(figure, y, Size::USUAL, parts);
         content.push(group);
         y = field.end();
     }
@@ -47,7 +54,7 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
 
 /// Renders one figure as a small SVG document, for a column of text.
 pub(crate) fn small(figure: &Figure) -> String {
-    let (group, field) = panel(figure, MARGIN / 2.0, Size::SMALL);
+    let (group, field) = panel(figure, MARGIN / 2.0, Size::SMALL, Parts::ALL);
     root([Size::SMALL.width, field.end() + MARGIN / 2.0], &figure.title, &figure.description, &[group])
 }
 
@@ -69,13 +76,60 @@ fn root([width, height]: [f64; 2], title: &str, description: &str, content: &[El
     format!("{root}")
 }
 
-/// Renders one figure as an element of an HTML page, whose style sheet must contain that of [`sheet`]. It fills the
-/// available width, and a script can zoom it.
-pub(crate) fn inline(figure: &Figure) -> String {
-    let (group, field) = panel(figure, 0.0, Size::USUAL);
+/// Returns the named series of several figures with the same axes, each name once: one legend serves all. `None` if the
+/// figures differ in their axes, or there is only one.
+fn shared_key(figures: &[Figure]) -> Option<Vec<Series>> {
+    let [first, rest @ ..] = figures else { return None };
+    let labels = |figure: &Figure| (figure.x.label.clone(), figure.y.label.clone());
+    if rest.is_empty() || rest.iter().any(|figure| labels(figure) != labels(first)) {
+        return None;
+    }
+    let mut out: Vec<Series> = Vec::new();
+    for figure in figures {
+        let known: Vec<Option<String>> = out.iter().map(|series| series.name.clone()).collect();
+        let is_new = |series: &&Series| series.name.is_some() && !known.contains(&series.name);
+        out.extend(figure.series.iter().filter(is_new).cloned());
+    }
+    Some(out)
+}
+
+/// Renders figures as elements of an HTML page, whose style sheet must contain that of [`sheet`]. They fill the available
+/// width, and a script can zoom them. A single figure has no heading: that of its section is enough. Figures with the same axes are beside each other, below one legend; others have a
+/// form for narrow screens (class `narrow`) and one for all others (class `broad`).
+pub(crate) fn inline(figures: &[Figure]) -> String {
+    let Some(series) = shared_key(figures) else {
+        let both = |figure| {
+            let [broad, narrow] = [("broad", Size::USUAL), ("narrow", Size::NARROW)]
+                .map(|(class, size)| element(figure, class, size, Parts { heading: figures.len() > 1, legend: true }));
+            format!("<figure>\n{broad}{narrow}</figure>\n")
+        };
+        return figures.iter().map(both).collect();
+    };
+    let legend = |class: &str, width: f64| {
+        let (entries, height) = key(&series, 0.0, width);
+        let root = Element::new("svg")
+            .set("class", format!("stagger key {class}"))
+            .set("viewBox", format!("0 0 {width} {}", height.max(1.0)))
+            .set("aria-hidden", "true");
+        format!("{}", root.children(&entries))
+    };
+    let legends =
+        if series.is_empty() { String::new() } else { legend("broad", WIDTH) + &legend("narrow", Size::NARROW.width) };
+    let panels: String = figures
+        .iter()
+        .map(|figure| {
+            format!("<figure>\n{}</figure>\n", element(figure, "", Size::NARROW, Parts { legend: false, ..Parts::ALL }))
+        })
+        .collect();
+    format!("{legends}<div class=\"multiples\">\n{panels}</div>\n")
+}
+
+/// Renders one figure as an element of an HTML page.
+fn element(figure: &Figure, class: &str, size: Size, parts: Parts) -> String {
+    let (group, field) = panel(figure, 0.0, size, parts);
     let root = Element::new("svg")
-        .set("class", "stagger")
-        .set("viewBox", format!("0 0 {WIDTH} {}", field.end()))
+        .set("class", format!("stagger {class}").trim_end())
+        .set("viewBox", format!("0 0 {} {}", size.width, field.end()))
         .set("role", "img")
         .set("aria-label", format!("{}: {}", figure.title, figure.description))
         .child(&zoomable(group, figure, &field));
@@ -113,8 +167,7 @@ mod tests {
             let parsed = Document::parse(&svg).unwrap();
             parsed.root_element().attribute("height").unwrap().parse::<f64>().unwrap()
         };
-        assert!((height(3) - height(2) - (height(2) - height(1))).abs() < 1e-6, "{}", height(3));
-        assert!((height(2) - height(1) - (height(1) - height(0))).abs() < 1e-6, "{}", height(1));
+        assert!((height(4) - height(3) - (height(3) - height(2))).abs() < 1e-6, "{}", height(4));
     }
 
     #[test]

@@ -22,6 +22,8 @@ impl Size {
     pub(super) const USUAL: Self = Self { width: WIDTH, field_height: 250.0, ticks_up: 7, ticks_across: 12 };
     /// Readable in a column of 400 pixels.
     pub(super) const SMALL: Self = Self { width: 460.0, field_height: 150.0, ticks_up: 4, ticks_across: 6 };
+    /// Readable on a phone, where a chart has 350 pixels.
+    pub(super) const NARROW: Self = Self { width: 380.0, field_height: 160.0, ticks_up: 5, ticks_across: 4 };
 }
 
 /// Width of the labels of the vertical axis.
@@ -40,18 +42,31 @@ const LEGEND_GAP: f64 = 16.0;
 /// Approximate width of a letter, generous because fonts differ.
 const LETTER: f64 = 6.8;
 
+/// What a panel has beside its field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts {
+    pub(super) heading: bool,
+    pub(super) legend: bool,
+}
+
+impl Parts {
+    pub(super) const ALL: Self = Self { heading: true, legend: true };
+}
+
 /// Renders a figure with its top at `y`.
-pub(super) fn panel(figure: &Figure, y: f64, size: Size) -> (Element, Field) {
+pub(super) fn panel(figure: &Figure, y: f64, size: Size, parts: Parts) -> (Element, Field) {
     let (x_scale, y_scale) = figure.scales();
-    let (key, key_height) = key(&figure.series, y + HEADING, size.width);
-    let top = y + HEADING + key_height + LABEL;
+    let own = if parts.legend { &*figure.series } else { &[] };
+    let below = if parts.heading { y + HEADING } else { y };
+    let (key, key_height) = key(own, below, size.width);
+    let top = below + key_height + LABEL;
     let (left, right, bottom) = (MARGIN + GUTTER, size.width - MARGIN, top + size.field_height);
     let field = Field { left, right, top, bottom, x: x_scale, y: y_scale };
-    let heading = Element::new("text").set("class", "heading").px("x", MARGIN).px("y", y + 12.0);
+    let heading = Element::new("text").set("class", "heading").px("x", MARGIN).px("y", y + 12.0).text(&figure.title);
     let shapes: Vec<Element> = figure.series.iter().flat_map(|series| shapes::series(series, &field)).collect();
     let group = Element::new("g")
         .set("class", "panel")
-        .child(&heading.text(&figure.title))
+        .children(if parts.heading { core::slice::from_ref(&heading) } else { &[] })
         .children(&key)
         .children(&axes(figure, &field, size))
         .child(&Element::new("g").set("class", "series").children(&shapes));
@@ -100,7 +115,7 @@ fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
 }
 
 /// Renders the legend in as many lines as needed, and returns its height.
-fn key(series: &[Series], top: f64, page_width: f64) -> (Vec<Element>, f64) {
+pub(super) fn key(series: &[Series], top: f64, page_width: f64) -> (Vec<Element>, f64) {
     let mut out = Vec::new();
     let (mut x, mut y) = (MARGIN, top + LEGEND_LINE - 5.0);
     let entries = legend(series);

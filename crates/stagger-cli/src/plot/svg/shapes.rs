@@ -58,8 +58,13 @@ fn path(places: &[(f64, f64)]) -> String {
     pairs.join(" ")
 }
 
+/// Renders a point: filled, or a ring if it has little weight.
 fn dot(series: &Series, at: (f64, f64)) -> Element {
-    Element::new("circle").set("class", series.hue.class).px("cx", at.0).px("cy", at.1).px("r", 2.5)
+    let (class, radius) = match series.weight {
+        Weight::Strong => (series.hue.class.to_owned(), 2.5),
+        Weight::Light => (format!("{} line", series.hue.class), 4.0),
+    };
+    Element::new("circle").set("class", class).px("cx", at.0).px("cy", at.1).px("r", radius)
 }
 
 fn band(series: &Series, spans: &[Span], field: &Field) -> Element {

@@ -5,15 +5,11 @@ use super::metric::metrics;
 use super::tables::tables;
 use super::words::{conclusions, describe, seeds};
 use crate::plot::svg::escaped;
-use crate::storm::{frame, headings, section};
+use crate::storm::{Front, frame, headings, section};
 
 /// Returns the report as one self-contained page. `command` is the command line that reproduces it.
 pub(super) fn page(document: &Document, json: &str, command: &str) -> String {
     let mut out = String::new();
-    for text in conclusions(document) {
-        out.push_str(&format!("<p class=\"conclusion\">{}.</p>\n", escaped(&text)));
-    }
-    out.push_str(&format!("<p class=\"quiet\">{}.</p>\n", escaped(&seeds(document))));
     out.push_str(&format!(
         "<section>\n<h2>The system</h2>\n<figure class=\"wide\">\n{}</figure>\n",
         graph(document).inline()
@@ -43,7 +39,12 @@ pub(super) fn page(document: &Document, json: &str, command: &str) -> String {
         out.extend(metrics(document, first).iter().map(|metric| cells(&[metric.key.clone(), metric.text()])));
         out.push_str("</tbody>\n</table></div>\n</details>\n");
     }
-    frame(&describe(document), "System of services, simulated", &out, json, command)
+    let front = Front {
+        heading: "System of services, simulated",
+        answer: &conclusions(document),
+        scenario: &format!("{}; {}", describe(document), seeds(document)),
+    };
+    frame(&front, &out, json, command)
 }
 
 fn cells(row: &[String]) -> String {

@@ -3,7 +3,9 @@ use stagger_sim::storm::{ScenarioSpec, StormReport};
 use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::super::timeline::{Timeline, downsample};
-use super::common::{MAX_LINES, RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line, with_limit_note};
+use super::common::{
+    RESOLUTION, ROWS, SHOWN_SHARE, by_policy, first_runs, limited_rows, line, simulated_line, with_limit_note,
+};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
 
 /// Bins per second.
@@ -21,8 +23,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let target = targets.iter().copied().fold(0.0, f64::max);
     // The rows of a sweep over the clients or the rate have no common target.
     let is_common = targets.iter().all(|other| other.total_cmp(&target).is_eq());
-    let series: Vec<(usize, &str, f64, Vec<f64>)> = first_runs(storm)
-        .take(MAX_LINES)
+    let series: Vec<(usize, &str, (f64, Vec<f64>))> = first_runs(storm)
+        .take(limited_rows(storm))
         .filter_map(|(nth, name, figures)| {
             let timeline = Timeline::from_figures(figures)?;
             let (mut levels, mut bin_s) = (timeline.successes, timeline.bin_s);
@@ -40,19 +42,21 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
                 // Connected clients stay connected.
                 levels.resize(bins.max(levels.len()), sum);
             }
-            Some((nth, name, bin_s, levels))
+            Some((nth, name, (bin_s, levels)))
         })
         .collect();
-    let lines = series
-        .iter()
-        .map(|(nth, name, bin_s, levels)| line(name, *nth, Shape::Line(downsample(levels, *bin_s, until, RESOLUTION))));
+    let curve = |(bin_s, levels): &(f64, Vec<f64>)| Shape::Line(downsample(levels, *bin_s, until, RESOLUTION));
+    let policies = by_policy(storm, &series);
+    let lines = policies.iter().map(|shown| line(shown.subject.name, shown.nth, curve(shown.data)));
+    let simulated = policies.iter().filter_map(|shown| Some(simulated_line(shown.nth, curve(shown.simulated?))));
+    let lines = lines.chain(simulated);
     let ends = Shape::Line([0.0, until].map(|x| Point { x, y: target }).to_vec());
     let target_line = Series::light(if is_sum { "all clients" } else { "request rate" }, Hue::INK, ends);
     let mut heads = vec!["time".to_owned()];
-    heads.extend(series.iter().map(|(_, name, _, _)| format!("{label}, {name}")));
+    heads.extend(series.iter().map(|(_, name, _)| format!("{label}, {name}")));
     let row = |at: usize| {
         let time = (at + 1) as f64 * until / ROWS as f64;
-        let level = |(_, _, bin_s, levels): &(usize, &str, f64, Vec<f64>)| {
+        let level = |(_, _, (bin_s, levels)): &(usize, &str, (f64, Vec<f64>))| {
             let bin = ((time / bin_s).round() as usize).saturating_sub(1);
             Unit::Count.label(levels.get(bin).copied().unwrap_or(0.0))
         };

@@ -3,10 +3,10 @@ use stagger_sim::storm::{ScenarioSpec, StormReport};
 use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::super::timeline::{Timeline, downsample, resample};
-use super::common::{RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line};
-use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit};
+use super::common::{RESOLUTION_OF_MANY, ROWS, SHOWN_SHARE, Shown, by_policy, first_runs, of_one_policy};
+use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight, corners};
 
-/// Returns the chart of arrivals over time, one figure per strategy, all on the same scale.
+/// Returns the chart of arrivals over time, one figure per policy, all on the same scale.
 pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let timelines: Vec<(usize, &str, Timeline)> = first_runs(storm)
@@ -17,20 +17,31 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let servers: Vec<(f64, (f64, f64))> =
         storm.strategies.iter().map(|strategy| server(storm.scenario_of(strategy))).collect::<Option<_>>()?;
     let max = servers.iter().map(|(capacity, _)| capacity * bin_s).fold(max, f64::max);
-    let figure = |spacing: Spacing, (nth, name, timeline): &(usize, &str, Timeline)| {
-        let (capacity, down) = servers[*nth];
+    let figure = |spacing: Spacing, shown: &Shown<'_, Timeline>| {
+        let (name, (capacity, down)) = (shown.subject.name, servers[shown.subject.row]);
         let lowest = if spacing == Spacing::Log { 1.0 } else { 0.0 };
         let mut series = Vec::new();
         if down.1 > down.0 {
             let ends = [down.0, down.1.min(until)].map(|x| Span { x, low: lowest, high: max });
             series.push(Series::light("server down", Hue::INK, Shape::Band(ends.to_vec())));
         }
+        let steps = |timeline: &Timeline| downsample(&timeline.attempts, bin_s, until, RESOLUTION_OF_MANY);
+        let curves = of_one_policy(shown, |timeline| Shape::Steps(steps(timeline)));
+        if let (Spacing::Linear, Some(top)) = (spacing, curves.last()) {
+            let spans = corners(&steps(shown.data)).into_iter().map(|Point { x, y }| Span { x, low: lowest, high: y });
+            series.push(Series {
+                name: None,
+                weight: Weight::Light,
+                shape: Shape::Band(spans.collect()),
+                ..top.clone()
+            });
+        }
+        series.extend(curves);
         let ends = [0.0, until].map(|x| Point { x, y: capacity * bin_s });
-        series.push(line(name, *nth, Shape::Steps(downsample(&timeline.attempts, bin_s, until, RESOLUTION))));
         series.push(Series::light("server capacity", Hue::INK, Shape::Line(ends.to_vec())));
-        let peak = timeline.attempts.iter().copied().fold(0.0, f64::max);
+        let peak = shown.data.attempts.iter().copied().fold(0.0, f64::max);
         Figure {
-            title: (*name).to_owned(),
+            title: name.to_owned(),
             description: format!(
                 "Attempts of {name} over time, with a peak of {} in 100 ms.",
                 Unit::Count.label(peak.round())
@@ -40,6 +51,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             series,
         }
     };
+    let policies = by_policy(storm, &timelines);
     let width = until / ROWS as f64;
     let columns: Vec<Vec<f64>> =
         timelines.iter().map(|(_, _, t)| resample(&t.attempts, t.bin_s, until, ROWS)).collect();
@@ -56,8 +68,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All charts use the \
                 same scale."
                 .to_owned(),
-        figures: timelines.iter().map(|timeline| figure(Spacing::Linear, timeline)).collect(),
-        logarithmic: timelines.iter().map(|timeline| figure(Spacing::Log, timeline)).collect(),
+        figures: policies.iter().map(|shown| figure(Spacing::Linear, shown)).collect(),
+        logarithmic: policies.iter().map(|shown| figure(Spacing::Log, shown)).collect(),
         heads,
         rows: (0..ROWS).map(row).collect(),
     })

@@ -2,8 +2,8 @@ use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
 use super::super::summary::end_time;
-use super::common::{SHOWN_SHARE, first_runs, line};
-use crate::plot::{Axis, Figure, Point, Shape, Unit};
+use super::common::{SHOWN_SHARE, Shown, by_policy, first_runs, line};
+use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
 
 /// Maximum number of points in a figure. Beyond it, fewer clients are shown.
 const DOTS: usize = 2_500;
@@ -21,8 +21,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         })
         .collect();
     samples.first()?;
-    let figure = |(nth, name, clients): &(usize, &str, &[Vec<f64>])| {
-        let mut room = DOTS;
+    // The rows above `floor`, with at most this number of points.
+    let dots = |clients: &[Vec<f64>], floor: usize, mut room: usize| {
         let shown = clients.iter().take_while(|times| {
             let fits = times.len() <= room;
             room = room.saturating_sub(times.len());
@@ -30,15 +30,22 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         });
         let dots = shown.enumerate().flat_map(|(client, times)| {
             let early = times.iter().take_while(|time| **time <= until);
-            early.map(move |time| Point { x: *time, y: client as f64 + 1.0 })
+            early.map(move |time| Point { x: *time, y: (floor + client) as f64 + 1.0 })
         });
-        Figure {
-            title: (*name).to_owned(),
-            description: format!("Times of the attempts of individual clients of {name}."),
-            x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
-            y: Axis::new("client", Unit::Count).including(0.0),
-            series: vec![line(name, *nth, Shape::Points(dots.collect()))],
-        }
+        Shape::Points(dots.collect())
+    };
+    let figure = |shown: &Shown<'_, &[Vec<f64>]>| Figure {
+        title: shown.subject.name.to_owned(),
+        description: format!("Times of the attempts of individual clients of {}.", shown.subject.name),
+        x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
+        y: Axis::new("client", Unit::Count).including(0.0),
+        series: match shown.simulated {
+            None => vec![Series { name: None, ..line("", shown.nth, dots(shown.data, 0, DOTS)) }],
+            Some(simulated) => vec![
+                Series::strong("measured", Hue::nth(0), dots(shown.data, 0, DOTS / 2)),
+                Series::strong("simulated", Hue::nth(1), dots(simulated, shown.data.len(), DOTS / 2)),
+            ],
+        },
     };
     let mut heads = vec!["client".to_owned()];
     heads.extend(samples.iter().map(|(_, name, _)| format!("attempts of {name}")));
@@ -55,9 +62,10 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     Some(Chart {
         slug: "raster",
         title: "Attempts of individual clients",
-        caption: "One point per attempt and one row per client, for a sample of the clients. Synchronized clients form columns."
+        caption: "One point per attempt and one row per client, for a sample of the clients. Synchronized clients form columns. \
+                  Rows of a simulation are above the measured ones."
             .to_owned(),
-        figures: samples.iter().map(figure).collect(),
+        figures: by_policy(storm, &samples).iter().map(figure).collect(),
         logarithmic: Vec::new(),
         heads,
         rows: (0..max_clients.min(LISTED)).map(row).collect(),

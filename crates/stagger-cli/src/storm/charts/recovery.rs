@@ -1,7 +1,7 @@
 use stagger_sim::storm::{RunFigures, ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
-use super::common::{MAX_LINES, RESOLUTION, first_runs, line, with_limit_note};
+use super::common::{RESOLUTION, by_policy, first_runs, limited_rows, line, simulated_line, with_limit_note};
 use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 
 /// Shares of the clients for which the table has the recovery time.
@@ -15,7 +15,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     // The times of the rows of a sweep count from different ends of the outage.
     let down_for: Vec<f64> = storm.strategies.iter().map(|strategy| down_for(storm.scenario_of(strategy))).collect();
     let curves: Vec<(usize, &str, Vec<Point>)> = first_runs(storm)
-        .take(MAX_LINES)
+        .take(limited_rows(storm))
         .filter_map(|(nth, name, figures)| match figures {
             RunFigures::Reconnect(figures) => {
                 let mut sum = 0.0;
@@ -30,18 +30,23 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             _ => None,
         })
         .collect();
+    let thinned = |curve: &Vec<Point>| {
+        let (stride, last) = (curve.len().div_ceil(2 * RESOLUTION).max(1), curve.len().saturating_sub(1));
+        let kept = curve.iter().enumerate().filter(|(at, _)| at % stride == 0 || *at == last);
+        Shape::Line(kept.map(|(_, point)| *point).collect())
+    };
+    let policies = by_policy(storm, &curves);
     let mut series = Vec::new();
-    for (nth, name, curve) in &curves {
-        let stride = curve.len().div_ceil(2 * RESOLUTION).max(1);
-        let last = curve.len().saturating_sub(1);
-        let thinned =
-            curve.iter().enumerate().filter(|(at, _)| at % stride == 0 || *at == last).map(|(_, point)| *point);
-        series.push(line(name, *nth, Shape::Line(thinned.collect())));
+    for shown in &policies {
+        series.push(line(shown.subject.name, shown.nth, thinned(shown.data)));
+    }
+    for shown in &policies {
+        series.extend(shown.simulated.map(|curve| simulated_line(shown.nth, thinned(curve))));
     }
     // Draw the points after all lines, so that no line hides them.
-    for (nth, name, curve) in &curves {
-        let marks = [0.5, 0.99].iter().filter_map(|share| reached(curve, *share)).collect();
-        series.push(line(name, *nth, Shape::Points(marks)));
+    for shown in &policies {
+        let marks = [0.5, 0.99].iter().filter_map(|share| reached(shown.data, *share)).collect();
+        series.push(line(shown.subject.name, shown.nth, Shape::Points(marks)));
     }
     let mut heads = vec!["share of the clients".to_owned()];
     heads.extend(curves.iter().map(|(_, name, _)| format!("recovered after, {name}")));

@@ -3,8 +3,9 @@ use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormRepo
 use super::super::chart::Chart;
 use super::super::metric::unit;
 use super::super::results::Results;
+use super::super::subject::subjects;
 use super::super::swept::name_of_curve;
-use super::common::line;
+use super::common::{line, simulated_line};
 use crate::plot::{Axis, Figure, Point, Series, Shape};
 
 /// Returns the chart of server load against client recovery time, one point per run.
@@ -16,18 +17,27 @@ pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart>
     };
     // The values of the last swept setting form a curve. Guards do not: there is nothing between two of them.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
-    for row in &results.rows {
-        let family = name_of_curve(row);
+    let mut simulations: Vec<(usize, Vec<Point>)> = Vec::new();
+    let policies = subjects(storm);
+    for policy in &policies {
+        let row = &storm.strategies[policy.row];
+        let family = if policy.simulated.is_some() { policy.name } else { name_of_curve(row) };
         match families.iter_mut().find(|(name, _)| *name == family) {
             Some((_, curve)) => curve.extend(points(row)),
             None => families.push((family, points(row))),
         }
+        simulations.extend(policy.simulated.map(|row| (families.len() - 1, points(&storm.strategies[row]))));
     }
-    let curves = families.iter().enumerate().filter(|_| families.len() < results.rows.len());
+    // One point has nothing to be compared with.
+    if families.iter().map(|(_, points)| points.len()).sum::<usize>() < 2 {
+        return None;
+    }
+    let curves = families.iter().enumerate().filter(|_| families.len() < policies.len());
     let mut series: Vec<Series> =
         curves.map(|(nth, (name, curve))| line(name, nth, Shape::Line(curve.clone()))).collect();
     series
         .extend(families.iter().enumerate().map(|(nth, (name, curve))| line(name, nth, Shape::Points(curve.clone()))));
+    series.extend(simulations.into_iter().map(|(nth, points)| simulated_line(nth, Shape::Points(points))));
     let columns = [results.column(time), results.column(cost)];
     let row = |(at, row): (usize, &&StrategyReport)| {
         [row.name.clone()].into_iter().chain(columns.iter().map(|column| column[at].text.clone())).collect()
@@ -38,13 +48,14 @@ pub(crate) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart>
         caption: "Lower is better for the server, further left is better for the clients. Runs that never recover are not shown.".to_owned(),
         figures: vec![Figure {
             title: format!("{} by {}", cost.heading, time.heading),
-            description: format!("{} of each strategy by {}.", cost.heading, time.heading),
+            description: format!("{} of each policy by {}.", cost.heading, time.heading),
             x: Axis::new(time.heading, unit(time)).including(0.0),
-            y: Axis::new(cost.heading, unit(cost)).including(0.0),
+            // Labels of counts are whole.
+            y: Axis::new(cost.heading, unit(cost)).including(0.0).including(1.0),
             series,
         }],
         logarithmic: Vec::new(),
-        heads: vec!["strategy".to_owned(), time.heading.to_owned(), cost.heading.to_owned()],
+        heads: vec!["policy".to_owned(), time.heading.to_owned(), cost.heading.to_owned()],
         rows: results.rows.iter().enumerate().map(row).collect(),
     })
 }
