@@ -89,6 +89,10 @@ impl<S: Server> ReconnectSimulation<'_, S> {
         let between = &mut crashes.clients[id as usize];
         let window = self.scenario.disconnect_window;
         let lost = heard.max(crash + self.environment.repeated_disconnect_time(id, crashes.count, window));
+        if id < self.scenario.sample {
+            self.tally.sample.connects.record(id, heard);
+            self.tally.sample.losses.record(id, lost);
+        }
         let (attempts, last_wait) = (client.state.attempt(), Duration::from_micros(between.last_wait));
         // The bits for the attempt after the one that succeeded: not used yet.
         let [_, way] = self.environment.message_bits(id, attempts + between.earlier_attempts);

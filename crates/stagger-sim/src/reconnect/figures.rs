@@ -35,6 +35,11 @@ pub struct ReconnectFigures {
     pub connects: TimeSeries,
     /// Arrival times of the attempts of the sampled clients; trailing clients without attempts are omitted.
     pub sample: Vec<Vec<Duration>>,
+    /// Times at which the sampled clients lost their connections: once, and again with each crash of the server that ended
+    /// one.
+    pub sample_losses: Vec<Vec<Duration>>,
+    /// Times at which the sampled clients were connected again; empty for a client that never was.
+    pub sample_connects: Vec<Vec<Duration>>,
     /// Maximum number of attempts in flight.
     pub peak_in_flight: u64,
     /// Maximum number of pending handshakes at the server.

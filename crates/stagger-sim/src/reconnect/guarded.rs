@@ -90,6 +90,9 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
     fn handle(&mut self, at: u64, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         match client.next {
             NextEvent::Lose => {
+                if id < self.scenario.sample {
+                    self.tally.sample.losses.record(id, at);
+                }
                 let guards = self.processes[self.process_of(id)].all();
                 let next = self.links[id as usize].lose(self.policy, at, &guards);
                 self.decided(id, client, at, next)
@@ -100,6 +103,9 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
                 let guards = self.processes[self.process_of(id)].all();
                 self.links[id as usize].open(self.policy, at, &guards);
                 self.tally.connected(at, at - self.lost_at(id), self.links[id as usize].attempts());
+                if id < self.scenario.sample {
+                    self.tally.sample.connects.record(id, at);
+                }
                 None
             }
             NextEvent::Fail(hint) => self.fail(at, id, client, hint),
@@ -150,7 +156,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
     fn arrive(&mut self, at: u64, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         self.tally.arrivals.add(at);
         if id < self.scenario.sample {
-            self.tally.sampled(id, at);
+            self.tally.sample.arrivals.record(id, at);
         }
         client.arrived = Some(at);
         let [answer, _] = self.environment.message_bits(id, self.links[id as usize].attempts());

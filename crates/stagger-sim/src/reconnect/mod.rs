@@ -36,6 +36,7 @@ mod figures;
 mod guarded;
 mod link;
 mod recorder;
+mod sample;
 mod scenario;
 mod server;
 mod simulation;

@@ -84,12 +84,16 @@ impl<'a> ReconnectRecorder<'a> {
     pub fn record_client(&mut self, trace: &ClientTrace<'_>) {
         let (id, tally) = (self.clients, &mut self.tally);
         self.clients += 1;
+        let is_sampled = id < self.scenario.sample;
         let mut free = micros(trace.lost);
+        if is_sampled {
+            tally.sample.losses.record(id, free);
+        }
         for attempt in trace.attempts {
             let sent = micros(attempt.sent);
             tally.arrivals.add(sent);
-            if id < self.scenario.sample {
-                tally.sampled(id, sent);
+            if is_sampled {
+                tally.sample.arrivals.record(id, sent);
             }
             tally.total_wait += sent.saturating_sub(free);
             tally.in_flight.start(sent);
@@ -103,7 +107,12 @@ impl<'a> ReconnectRecorder<'a> {
             tally.in_flight.end(micros(answered));
         }
         match last.map(|last| micros(last.answered.unwrap_or(last.sent))) {
-            Some(at) => tally.connected(at, at.saturating_sub(micros(trace.lost)), count),
+            Some(at) => {
+                tally.connected(at, at.saturating_sub(micros(trace.lost)), count);
+                if is_sampled {
+                    tally.sample.connects.record(id, at);
+                }
+            }
             None if trace.outcome == ClientOutcome::GaveUp => tally.gave_up(count),
             None => tally.unfinished += 1,
         }

@@ -123,6 +123,13 @@ impl ReconnectScenario {
         builder.down_for(outage).horizon(horizon.min(MAX_HORIZON)).build()
     }
 
+    /// Returns the scenario with another number of clients whose attempts are recorded
+    /// ([`sample`](ReconnectScenarioBuilder::sample)). No other figure depends on it.
+    #[must_use]
+    pub const fn with_sample(self, clients: u32) -> Self {
+        Self { sample: clients, ..self }
+    }
+
     /// Returns the number of clients.
     #[must_use]
     pub const fn clients(&self) -> u64 {
@@ -269,8 +276,9 @@ impl ReconnectScenarioBuilder {
         /// Sets what happens to the store of [`LeasedTokens`](crate::outage::LeasedTokens). Default [`StoreFaults::none`]. Range:
         /// up to the horizon.
         store: StoreFaults = store;
-        /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first
-        /// clients, which are a random sample because all clients are statistically equal. Default 0.
+        /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`], at most 10,000 of each
+        /// client. These are the first clients, which are a random sample because all clients are statistically equal.
+        /// Default 0.
         sample: u32 = sample;
     }
 

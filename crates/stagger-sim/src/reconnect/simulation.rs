@@ -87,6 +87,9 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
             self.tally.unfinished += 1;
         } else {
             self.tally.connected(heard, heard - self.lost_at(id), self.attempts(id, client));
+            if id < self.scenario.sample {
+                self.tally.sample.connects.record(id, heard);
+            }
         }
     }
 
@@ -148,6 +151,9 @@ impl<S: Server> ReconnectSimulation<'_, S> {
     /// Sends the first attempt of a client.
     pub(super) fn first_attempt(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         let now = self.lost_at(id);
+        if id < self.scenario.sample {
+            self.tally.sample.losses.record(id, now);
+        }
         let after = match self.scenario.first_attempt {
             FirstAttempt::AfterDelay => self.policy.on_disconnect(id, &mut client.state, now),
             FirstAttempt::Immediate => Some(self.policy.on_call(id, &mut client.state, now)),
@@ -161,7 +167,7 @@ impl<S: Server> ReconnectSimulation<'_, S> {
     pub(super) fn arrive(&mut self, at: u64, id: u32, client: &mut Client<S::Token>, nth: u32, up_at: u64) -> Arrival {
         self.tally.arrivals.add(at);
         if id < self.scenario.sample {
-            self.tally.sampled(id, at);
+            self.tally.sample.arrivals.record(id, at);
         }
         let [answer, next] = self.environment.message_bits(id, nth);
         let back = self.scenario.network.delay(answer);

@@ -1,5 +1,6 @@
 use core::time::Duration;
 
+use super::sample::Sample;
 use super::{ReconnectFigures, ReconnectScenario};
 use crate::engine::recording::histogram::Histogram;
 use crate::engine::recording::time_series::{InFlight, TimeSeries};
@@ -19,19 +20,10 @@ pub(super) struct Tally {
     /// Number of attempts of each finished client.
     attempts: Histogram,
     gave_up: u64,
-    sample: Vec<Vec<Duration>>,
+    pub(super) sample: Sample,
 }
 
 impl Tally {
-    #[cold]
-    pub(super) fn sampled(&mut self, id: u32, at: u64) {
-        let id = id as usize;
-        if id >= self.sample.len() {
-            self.sample.resize(id + 1, Vec::new());
-        }
-        self.sample[id].push(Duration::from_micros(at));
-    }
-
     pub(super) fn connected(&mut self, at: u64, recovery_time: u64, attempts: u32) {
         self.in_flight.end(at);
         self.connects.add(at);
@@ -79,7 +71,9 @@ impl Tally {
             attempts_p99: attempts.quantile(0.99, through),
             attempts_max: attempts.largest(),
             clients_by_attempts: attempts.small().to_vec(),
-            sample: self.sample,
+            sample_losses: self.sample.losses.into_lists(),
+            sample: self.sample.arrivals.into_lists(),
+            sample_connects: self.sample.connects.into_lists(),
             arrivals: self.arrivals,
             connects: self.connects,
         }
