@@ -115,7 +115,13 @@ impl PolicyArgs {
 
     /// Returns whether any policy flag is present.
     pub(crate) fn is_given(&self) -> bool {
-        self.policy.is_some() || self.settings().iter().any(|(_, _, value)| value.is_some())
+        self.first_given().is_some()
+    }
+
+    /// Returns the first policy flag that is present.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let settings = self.settings().into_iter().find(|(_, _, value)| value.is_some()).map(|(flag, ..)| flag);
+        self.policy.is_some().then_some("--policy").or(settings)
     }
 
     /// Returns each flag that is a setting, with its name in the policy language and its value.

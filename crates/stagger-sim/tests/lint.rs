@@ -5,6 +5,8 @@ mod lint {
     mod as_shipped;
     #[cfg(feature = "config")]
     mod configs;
+    #[cfg(feature = "config")]
+    mod deployments;
     mod examples;
     mod fixes;
     mod logs;

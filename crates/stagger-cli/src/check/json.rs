@@ -1,7 +1,7 @@
 use serde::Serialize;
 use stagger_sim::lint::{Edit, Estimate, FileFinding, Finding, Place};
 
-use super::files::FileResult;
+use super::files::{FileResult, UnusedFlag};
 use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::output::error::CliError;
 use crate::output::write::to_json;
@@ -51,6 +51,18 @@ struct FileEntry<'a> {
     kind: &'a str,
     /// Findings, ordered by code, or by their place.
     findings: Vec<PlacedEntry<'a>>,
+    /// Context flags that have no effect on this file.
+    unused_flags: Vec<UnusedFlagEntry>,
+}
+
+/// A context flag that has no effect on a file.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnusedFlagEntry {
+    /// The flag, such as `--lease`.
+    flag: String,
+    /// Why it has no effect.
+    reason: &'static str,
 }
 
 /// A finding in a file.
@@ -186,7 +198,12 @@ fn file_entry(checked: &FileResult) -> FileEntry<'_> {
         name: &checked.name,
         kind: &checked.kind,
         findings: checked.findings.iter().map(placed_entry).collect(),
+        unused_flags: checked.unused.iter().map(unused_flag_entry).collect(),
     }
+}
+
+fn unused_flag_entry(flag: &UnusedFlag) -> UnusedFlagEntry {
+    UnusedFlagEntry { flag: format!("--{}", flag.name), reason: flag.reason }
 }
 
 fn place_entry(place: Place) -> PlaceEntry {

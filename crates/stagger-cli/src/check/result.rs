@@ -99,8 +99,15 @@ impl CheckResult {
         }
         let (named_files, named): (Vec<_>, Vec<_>) = args.subjects.iter().partition(|text| is_file(text));
         let named = named.into_iter().map(|policy| PolicyArgs { policy: Some(policy.clone()), ..args.policy.clone() });
-        let found = FileResult::all(named_files.iter().map(|text| text.as_str()), args.format, &args.allow)?;
         let first = args.subjects.is_empty() || args.policy.policy.is_some();
+        if let (true, Some(flag)) = (!first && named.len() == 0, args.policy.first_given()) {
+            return Err(CliError::usage(format_args!(
+                "{flag} describes a policy, and only files are given, which have their own; leave it out, or add a policy \
+                 with --policy"
+            )));
+        }
+        let names = named_files.iter().map(|text| text.as_str());
+        let found = FileResult::all(names, args.format, &context, &args.allow)?;
         let all = first.then(|| args.policy.clone()).into_iter().chain(named);
         let mut policies = Vec::new();
         for flags in all {

@@ -166,6 +166,33 @@ warning[S013]: the attempts alone exceed the deadline
 }
 
 #[test]
+fn context_flags_apply_to_files_and_those_without_effect_are_named() {
+    let files = Files::new();
+    files.write("virtualservice.yaml", MESH.replace("perTryTimeout: 2s", "perTryTimeout: 500ms"));
+    files.write("shop.toml", CHAIN);
+    assert_eq!(check(&files, &["virtualservice.yaml"]).exits(0).stdout, "virtualservice.yaml: Istio\nno findings\n");
+    let flags = ["--for", "serverless", "--retry-after", "3s", "--attempt-timeout", "1s"];
+    let seen = check(&files, &[&["virtualservice.yaml", "shop.toml", "--allow", "M003"], &flags[..]].concat());
+    for part in [
+        "warning[S010]: too many attempts for this purpose\n",
+        "  help: max-attempts=3\n",
+        "7 +     retries: {attempts: 2, perTryTimeout: 500ms",
+        "note: --attempt-timeout has no effect on this file: the file, or a default of\n",
+        "note: --for, --attempt-timeout, --retry-after have no effect on this file: a\n      system of services states its own load",
+    ] {
+        assert!(seen.stdout.contains(part), "{part}\n{}", seen.exits(1).stdout);
+    }
+    let seen = check(&files, &[&["virtualservice.yaml", "--json"], &flags[..]].concat());
+    let flags = &json(&seen)["files"][0]["unused_flags"];
+    assert_eq!((&flags[0]["flag"], &flags[1]["flag"]), (&"--attempt-timeout".into(), &"--retry-after".into()));
+
+    // A file has its own policy.
+    let seen = check(&files, &["virtualservice.yaml", "-n", "3"]);
+    assert!(seen.exits(2).stderr.contains("--max-attempts describes a policy, and only files are given"), "{seen:#?}");
+    assert!(check(&files, &["virtualservice.yaml", "-n", "3", "-p", "zero"]).exits(1).stderr.is_empty());
+}
+
+#[test]
 fn findings_that_are_equal_are_shown_once_with_all_their_places() {
     let files = Files::new();
     let probe = "  - name: app\n    livenessProbe: {httpGet: {path: /, port: 80}}\n".repeat(3);

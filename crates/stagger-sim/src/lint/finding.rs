@@ -65,6 +65,12 @@ impl Suggestion {
         self.change.as_ref().map(|(_, policy)| policy)
     }
 
+    /// Returns the settings to change, one by one.
+    #[cfg(feature = "config")]
+    pub(super) fn change(&self) -> Option<&Change> {
+        self.change.as_ref().map(|(change, _)| change)
+    }
+
     /// Returns further advice, which complements or replaces the settings.
     #[must_use]
     pub fn advice(&self) -> Option<&str> {

@@ -30,6 +30,7 @@ pub(crate) mod context;
 mod cost;
 mod error;
 mod estimate;
+mod fact;
 pub(crate) mod file;
 mod finding;
 mod goodness_of_fit;

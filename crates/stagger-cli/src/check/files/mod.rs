@@ -7,6 +7,6 @@ mod report;
 mod subject;
 
 pub(crate) use policies::{ConfigPolicy, policies_of};
-pub(super) use read::FileResult;
+pub(super) use read::{FileResult, UnusedFlag};
 pub(super) use report::section;
 pub(crate) use subject::is_file;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stagger_config::Format;
 use stagger_sim::lint::config::{ConfigFile, check_layers};
-use stagger_sim::lint::{FileFinding, Rule};
+use stagger_sim::lint::{DeploymentContext, FileFinding, Rule};
 use stagger_sim::system::SystemFile;
 
 use super::find::{Found, files};
@@ -25,7 +25,17 @@ pub(in crate::check) struct FileResult {
     /// What the file is: `system of services`, `Istio`.
     pub(in crate::check) kind: String,
     pub(in crate::check) findings: Vec<FileFinding>,
+    /// Context flags that change nothing here.
+    pub(in crate::check) unused: Vec<UnusedFlag>,
     content: Content,
+}
+
+/// A context flag that changes nothing in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::check) struct UnusedFlag {
+    /// The flag without its hyphens.
+    pub(in crate::check) name: &'static str,
+    pub(in crate::check) reason: &'static str,
 }
 
 enum Content {
@@ -38,6 +48,7 @@ impl FileResult {
     pub(in crate::check) fn all<'a>(
         arguments: impl Iterator<Item = &'a str>,
         format: Option<Format>,
+        context: &DeploymentContext,
         allowed: &[&Rule],
     ) -> Result<Vec<Self>, CliError> {
         let (mut results, mut skipped) = (Vec::new(), Vec::new());
@@ -45,7 +56,7 @@ impl FileResult {
         let is_asked = arguments.peek().is_some();
         let found = files(arguments)?;
         for file in &found {
-            match Self::read(file, format) {
+            match Self::read(file, format, context) {
                 Ok(Some(result)) => results.push(result),
                 Ok(None) => {}
                 // Of a directory, what can be checked is checked.
@@ -78,7 +89,7 @@ impl FileResult {
     }
 
     /// Reads and checks a file. Returns `None` for one that is not named on the command line and says nothing about retries.
-    fn read(file: &Found, format: Option<Format>) -> Result<Option<Self>, CliError> {
+    fn read(file: &Found, format: Option<Format>, context: &DeploymentContext) -> Result<Option<Self>, CliError> {
         let is_stdin = file.path == Path::new("-");
         let name = if is_stdin { STDIN.to_owned() } else { file.path.display().to_string() };
         let text = text(file, &name)?;
@@ -90,6 +101,7 @@ impl FileResult {
                 name,
                 kind: "system of services".to_owned(),
                 findings,
+                unused: unused_by_system(context),
                 content: Content::System(text),
             }));
         }
@@ -106,7 +118,15 @@ impl FileResult {
         if config.entries().is_empty() && !file.is_named {
             return Ok(None);
         }
-        Ok(Some(Self { name, kind: kind(&config), findings: config.check(), content: Content::Config(config) }))
+        let unused =
+            config.unused(context).into_iter().map(|fact| UnusedFlag { name: fact.name(), reason: fact.reason() });
+        Ok(Some(Self {
+            name,
+            kind: kind(&config),
+            findings: config.check_in(context),
+            unused: unused.collect(),
+            content: Content::Config(config),
+        }))
     }
 
     /// Returns the text of the file.
@@ -128,6 +148,12 @@ impl FileResult {
             Content::Config(config) => Some(config),
         }
     }
+}
+
+/// Returns the flags that are given: a system of services has facts of its own.
+fn unused_by_system(context: &DeploymentContext) -> Vec<UnusedFlag> {
+    let reason = "a system of services states its own load, time limits and guards";
+    context.given().map(|name| UnusedFlag { name, reason }).collect()
 }
 
 /// Returns the systems that a file configures.

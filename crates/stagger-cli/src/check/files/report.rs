@@ -4,7 +4,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use stagger_sim::lint::{FileFinding, Fix, Place};
 
-use super::read::FileResult;
+use super::read::{FileResult, UnusedFlag};
 use crate::check::report::title;
 use crate::plot::{RenderOptions, paragraph};
 
@@ -33,6 +33,19 @@ pub(in crate::check) fn section(
     for group in groups {
         out.push_str(&finding(group[0], checked, explained, options));
         out.push_str(&others(&group[1..], options));
+    }
+    out.push_str(&unused(&checked.unused, options));
+    out
+}
+
+/// Says which context flags change nothing in this file.
+fn unused(flags: &[UnusedFlag], options: RenderOptions) -> String {
+    let mut out = String::new();
+    for same in flags.chunk_by(|one, other| one.reason == other.reason) {
+        let names: Vec<_> = same.iter().map(|flag| format!("--{}", flag.name)).collect();
+        let verb = if names.len() == 1 { "has" } else { "have" };
+        let text = format!("note: {} {verb} no effect on this file: {}", names.join(", "), same[0].reason);
+        out.push_str(&paragraph(&text, "      ", options));
     }
     out
 }

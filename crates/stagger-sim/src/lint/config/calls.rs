@@ -1,29 +1,46 @@
+use core::cell::RefCell;
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget, Setting};
+use stagger_core::Policy;
 
+use super::circumstances::{Circumstances, SIMULATED, overall};
 use super::does::does;
 use super::draft::Draft;
 use super::edits::Editor;
-use super::remedy::{self, Remedy};
+use super::remedy::{self, Aim, Remedy};
 use crate::lint::rules::config::{NO_DELAY, NO_RETRY_BUDGET, NO_TIMEOUT, RETRIES_BY_DEFAULT};
-use crate::lint::{DeploymentContext, Finding, Idempotency, check};
+use crate::lint::{DeploymentContext, Finding, Rule, check};
 
 /// More retries at once than this limit nothing.
 const NO_LIMIT: u32 = 1_000;
 
-/// Checks calls. Equal policies are checked once.
+/// What has been found in policies. Equal ones are checked once, also while fixes are tried.
+#[derive(Default)]
+pub(super) struct Checked(RefCell<HashMap<String, Vec<Finding>>>);
+
+impl Checked {
+    fn findings(&self, policy: &Policy, known: &DeploymentContext) -> Vec<Finding> {
+        let key = format!("{policy} {known:?}");
+        self.0.borrow_mut().entry(key).or_insert_with(|| check(policy, known)).clone()
+    }
+}
+
+/// Checks calls.
 pub(super) struct Calls<'a> {
     editor: &'a Editor<'a>,
-    checked: HashMap<String, Vec<Finding>>,
+    /// What is known of the deployment beside the file.
+    given: &'a DeploymentContext,
+    checked: &'a Checked,
+    simulated: HashSet<String>,
     /// Whether the lack of a limit for the whole file has been reported.
     is_reported: bool,
 }
 
 impl<'a> Calls<'a> {
-    pub(super) fn new(editor: &'a Editor<'a>) -> Self {
-        Self { editor, checked: HashMap::new(), is_reported: false }
+    pub(super) fn new(editor: &'a Editor<'a>, given: &'a DeploymentContext, checked: &'a Checked) -> Self {
+        Self { editor, given, checked, simulated: HashSet::new(), is_reported: false }
     }
 
     /// Checks calls, and what is repeated like one.
@@ -68,9 +85,7 @@ impl<'a> Calls<'a> {
     }
 
     fn budget(&mut self, entry: &Entry) -> Option<Draft> {
-        let has_one =
-            matches!(entry.format, Format::Grpc | Format::Envoy | Format::Istio | Format::EnvoyGateway | Format::Aws);
-        let budget = entry.settings.budget.filter(|_| has_one)?;
+        let budget = entry.settings.budget.filter(|_| remedy::has_budget(entry.format))?;
         let what = match budget.value {
             RetryBudget::Unlimited => "no limit of the retries of all calls".to_owned(),
             RetryBudget::Concurrent(most) if most >= NO_LIMIT => {
@@ -88,27 +103,39 @@ impl<'a> Calls<'a> {
         Some(draft.advise(advice).edits(text, edits))
     }
 
-    /// Applies the rules for policies whose findings can be mended in a file of this system.
-    fn policy(&mut self, entry: &Entry) -> Vec<Draft> {
+    /// Applies the rules for policies: those whose findings can be mended in a file of this system, and those that find
+    /// something only because of what is known beside the file.
+    pub(super) fn policy(&mut self, entry: &Entry) -> Vec<Draft> {
         let settings = &entry.settings;
         let Some(policy) = entry.policy() else { return Vec::new() };
-        let overall = settings.timeout.and_then(|timeout| timeout.value.at());
-        // A limit that is only that of the whole call says nothing about attempts.
-        let attempt = settings
-            .attempt_timeout
-            .and_then(|limit| limit.value.at().filter(|length| limit.is_stated() || overall != Some(*length)));
-        let known = attempt.into_iter().fold(DeploymentContext::default(), DeploymentContext::attempt_timeout);
-        let known = overall.into_iter().fold(known, DeploymentContext::deadline);
-        let known = if entry.may_repeat_unsafe == Some(true) { known.idempotency(Idempotency::No) } else { known };
-        let key = format!("{policy} {known:?}");
-        let found = self.checked.entry(key).or_insert_with(|| check(&policy, &known));
-        let drafts = found.iter().filter(|found| is_for(entry, found.rule().code(), overall)).map(|found| {
+        let Circumstances { stated, mut known, shorter } = Circumstances::of(entry, self.given);
+        if self.simulated.len() < SIMULATED {
+            self.simulated.insert(policy.to_string());
+        } else if !self.simulated.contains(&policy.to_string()) {
+            known.requests = None;
+        }
+        let plain = self.checked.findings(&policy, &stated);
+        let found = self.checked.findings(&policy, &known);
+        let overall = overall(entry);
+        let is_reported = |rule: &Rule| match rule.code() {
+            // The system's own limit ends a call.
+            "S012" => shorter.is_some(),
+            // A budget is one of calls.
+            "S016" if entry.kind == EntryKind::Restart => false,
+            code => {
+                let is_usual = entry.kind != EntryKind::Restart && is_for(entry, code, overall);
+                is_usual || plain.iter().all(|found| found.rule() != rule)
+            }
+        };
+        let drafts = found.iter().filter(|found| is_reported(found.rule())).map(|found| {
             let place = match found.rule().code() {
-                "S013" => settings.timeout.and_then(|timeout| timeout.span()),
+                "S012" | "S013" => settings.timeout.and_then(|timeout| timeout.span()),
+                "S016" => settings.budget.and_then(|budget| budget.span()),
                 _ => settings.attempts.and_then(|attempts| attempts.span()),
             };
             let draft = Draft::new(found.rule(), &entry.path, place.unwrap_or(entry.span)).fact(does(entry));
-            let Remedy { text, advice, edits } = remedy::of_policy(found.rule().code(), entry, self.editor);
+            let aim = Aim { finding: found, deadline: known.deadline, shorter };
+            let Remedy { text, advice, edits } = remedy::of_policy(&aim, entry, self.editor);
             draft.facts(found.facts().iter().cloned()).advise(advice).edits(text, edits)
         });
         drafts.collect()

@@ -92,9 +92,19 @@ impl<'a> Editor<'a> {
         };
         let rest = written[at + 1..].trim_start();
         let start = written.len() - rest.len();
-        let quote = if line.is_text && (self.is_json || rest.starts_with('"')) { "\"" } else { "" };
+        let quote = match rest.chars().next() {
+            Some('\'') => "'",
+            Some('"') => "\"",
+            _ if line.is_text && self.is_json => "\"",
+            _ => "",
+        };
         let text = format!("{}{quote}{}{quote}", &written[..start], line.value);
         vec![Edit { place: place(span), text }]
+    }
+
+    /// Replaces a directive.
+    pub(super) fn replace_text(&self, span: Span, text: &str) -> Vec<Edit> {
+        vec![Edit { place: place(span), text: text.to_owned() }]
     }
 
     /// Inserts a field before another of the same mapping.

@@ -2,13 +2,14 @@ use std::collections::HashSet;
 
 use stagger_config::{Entry, EntryKind, Format, ReadError, Remark, RemarkKind, read};
 
-use super::calls::Calls;
+use super::calls::{Calls, Checked};
+use super::circumstances::{UnusedFact, unused};
 use super::draft::Draft;
 use super::edits::Editor;
 use super::processes;
 use super::remedy::{self, Remedy};
-use crate::lint::FileFinding;
 use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, MAKES_WORSE, REFUSED_VALUE};
+use crate::lint::{DeploymentContext, FileFinding};
 
 /// A configuration of another system, with what has been read from it.
 #[derive(Clone, Debug)]
@@ -60,17 +61,47 @@ impl ConfigFile {
     /// that trying would take seconds, and where no edit is known, a fix has only its text.
     #[must_use]
     pub fn check(&self) -> Vec<FileFinding> {
-        let drafts = self.drafts();
+        self.check_in(&DeploymentContext::default())
+    }
+
+    /// Checks the file as [`check`](Self::check) does, in a deployment: also by the rules for policies that find something because
+    /// of what is known there, such as too many attempts for calls that a person waits for. Where the file, or a default of its
+    /// system, says the same as the deployment, such as the time limit of an attempt, the file counts; of two limits for
+    /// a whole call, the shorter one.
+    ///
+    /// If load and capacity are known, outages of the first 64 policies that differ are simulated.
+    ///
+    /// ```
+    /// use stagger_sim::lint::config::ConfigFile;
+    /// use stagger_sim::lint::{DeploymentContext, Purpose};
+    ///
+    /// let text = r#"{"methodConfig": [{"name": [{}], "timeout": "20s", "retryPolicy": {"maxAttempts": 5,
+    ///     "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}"#;
+    /// let file = ConfigFile::read("service_config.json", text, None)?;
+    /// let found = file.check_in(&DeploymentContext::default().purpose(Purpose::Serverless));
+    /// assert!(found.iter().any(|found| found.finding().rule().name() == "too-many-attempts"));
+    /// assert!(file.check().iter().all(|found| found.finding().rule().name() != "too-many-attempts"));
+    /// # Ok::<(), stagger_config::ReadError>(())
+    /// ```
+    #[must_use]
+    pub fn check_in(&self, context: &DeploymentContext) -> Vec<FileFinding> {
+        let checked = Checked::default();
+        let drafts = self.drafts(context, &checked);
         let before: HashSet<_> = drafts.iter().map(Draft::key).collect();
         let mut left = READ_AGAIN;
-        let findings = drafts.iter().filter_map(|draft| {
+        // With the load, it is known what the lack of a limit means.
+        let shown = drafts
+            .iter()
+            .filter(|draft| draft.rule.code() != "C012" || !before.contains(&*format!("S016 {}", draft.path)));
+        let findings = shown.filter_map(|draft| {
             let mut found = draft.finding()?;
             let Some(fix) = found.fix.as_mut().filter(|fix| !fix.edits.is_empty()) else { return Some(found) };
             let is_tried = left >= self.text.len();
             left = left.saturating_sub(self.text.len());
             let helps = || {
                 let fixed = Self::read("", fix.applied_to(&self.text)?, self.format).ok()?;
-                let after: HashSet<_> = fixed.drafts().iter().map(|draft| draft.key().to_owned()).collect();
+                let after = fixed.drafts(context, &checked);
+                let after: HashSet<_> = after.iter().map(|draft| draft.key().to_owned()).collect();
                 Some(!after.contains(draft.key()) && after.iter().all(|key| before.contains(key.as_str())))
             };
             if !is_tried || helps() != Some(true) {
@@ -81,10 +112,16 @@ impl ConfigFile {
         findings.collect()
     }
 
+    /// Returns which facts about the deployment change nothing in this file, and why: each is used by no entry of it.
+    #[must_use]
+    pub fn unused(&self, context: &DeploymentContext) -> Vec<UnusedFact> {
+        unused(&self.entries, context)
+    }
+
     /// Returns what the rules find, before fixes are tried.
-    fn drafts(&self) -> Vec<Draft> {
+    fn drafts(&self, context: &DeploymentContext, checked: &Checked) -> Vec<Draft> {
         let editor = Editor::new(&self.text);
-        let mut calls = Calls::new(&editor);
+        let mut calls = Calls::new(&editor, context, checked);
         let mut drafts: Vec<Draft> = Vec::new();
         for entry in &self.entries {
             drafts.extend(remarks(entry, &editor));
@@ -94,7 +131,13 @@ impl ConfigFile {
             match entry.kind {
                 EntryKind::Call | EntryKind::Fetch | EntryKind::Step => drafts.extend(calls.check(entry)),
                 EntryKind::Limit => drafts.extend(calls.limit(entry)),
-                EntryKind::Restart => drafts.extend(processes::restart(entry, &editor)),
+                EntryKind::Restart => {
+                    drafts.extend(processes::restart(entry, &editor));
+                    // Without a deployment, the rules for processes say what is to be said.
+                    if *context != DeploymentContext::default() {
+                        drafts.extend(calls.policy(entry));
+                    }
+                }
                 EntryKind::Probe => drafts.extend(processes::probe(entry, &editor)),
                 _ => {}
             }

@@ -22,6 +22,7 @@
 //! [`check_layers`] judges several files that are layers of one path.
 
 mod calls;
+mod circumstances;
 mod does;
 mod draft;
 mod edits;
@@ -29,6 +30,8 @@ mod file;
 mod layers;
 mod processes;
 mod remedy;
+mod translate;
 
+pub use circumstances::UnusedFact;
 pub use file::ConfigFile;
 pub use layers::check_layers;

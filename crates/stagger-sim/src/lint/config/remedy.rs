@@ -2,12 +2,24 @@
 
 use core::time::Duration;
 
-use stagger_config::{Entry, Format, Limit, Remark};
+use stagger_config::{Entry, EntryKind, Format, Limit, Remark};
 use stagger_core::text::Compact;
 
 use super::edits::{Editor, Line};
+use super::translate::{self, beside, milliseconds, nginx_time, notation};
+use crate::lint::Finding;
 use crate::lint::analysis::brief;
+use crate::lint::change::Change;
 use crate::lint::file::Edit;
+
+/// A finding of a rule for policies, and the limits that a fix has to keep.
+pub(super) struct Aim<'a> {
+    pub(super) finding: &'a Finding,
+    /// The time limit of a call, by the file and by its caller.
+    pub(super) deadline: Option<Duration>,
+    /// The time limit that is given, if the system lets a call last longer.
+    pub(super) shorter: Option<Duration>,
+}
 
 /// What the file should say, in words, and the edits that write it.
 #[derive(Default)]
@@ -57,15 +69,25 @@ pub(super) fn hazard(entry: &Entry, remark: &Remark, editor: &Editor<'_>) -> Rem
 
 /// Limits the time of a call.
 pub(super) fn timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    within(Duration::from_secs(10), entry, editor)
+}
+
+/// Limits the time of a call to a length.
+fn within(length: Duration, entry: &Entry, editor: &Editor<'_>) -> Remedy {
     const ADVICE: &str = "limit the time of the whole call, to less than its caller waits";
     let stated = entry.settings.timeout.and_then(|timeout| timeout.span());
-    match entry.format {
-        Format::Istio | Format::Envoy | Format::Grpc => {
-            let line = Line::text("timeout", "10s");
-            let edits = stated.map_or_else(|| editor.before(entry.span, &line), |span| editor.replace(span, &line));
-            Remedy::line(editor, &line, edits, ADVICE)
+    let written = notation(entry.format, length);
+    match (entry.format, stated, written) {
+        (Format::Nginx, ..) => {
+            let (text, edits) = nginx_time(length, entry, editor).unwrap_or_default();
+            let advice = "limit the time for all servers; an attempt that has begun lasts until its read_timeout";
+            Remedy::directive(&text, edits, advice)
         }
-        Format::Haproxy => {
+        (Format::Istio | Format::Envoy | Format::Grpc, None, Some(length)) => {
+            let line = Line::text("timeout", length);
+            Remedy::line(editor, &line, editor.before(entry.span, &line), ADVICE)
+        }
+        (Format::Haproxy, ..) => {
             let text = "timeout server 30s";
             Remedy::directive(
                 text,
@@ -73,43 +95,42 @@ pub(super) fn timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
                 "limit the time until the server answers",
             )
         }
-        Format::StepFunctions => Remedy::words("set TimeoutSeconds of the state: its default is years"),
-        Format::Dapr => Remedy::words("add a timeout below policies.timeouts, and name it in the target"),
+        (Format::StepFunctions, ..) => Remedy::words("set TimeoutSeconds of the state: its default is years"),
+        (Format::Dapr, ..) => Remedy::words("add a timeout below policies.timeouts, and name it in the target"),
+        (_, Some(span), Some(length)) => {
+            let line = Line::text(editor.key(span), length);
+            Remedy::line(editor, &line, editor.replace(span, &line), ADVICE)
+        }
         _ => Remedy::words(ADVICE),
     }
 }
 
-/// States how often a call is retried.
+/// States how often a call is retried: as often as it is.
 pub(super) fn stated(entry: &Entry, editor: &Editor<'_>) -> Remedy {
-    match entry.format {
-        Format::Nginx => {
-            let text = "proxy_next_upstream_tries 2;";
-            let advice = "say what is meant; `proxy_next_upstream off;` turns it off";
-            Remedy::directive(text, editor.line_before(entry.span, text), advice)
-        }
-        Format::Haproxy => {
-            let text = "retries 3";
-            let advice = "say what is meant; `retries 0` turns it off";
-            Remedy::directive(text, editor.line_after(entry.span.start.line, text), advice)
-        }
-        _ => {
-            let line = Line::plain("retries", "{\"attempts\": 2}");
-            let advice = "say what is meant; `attempts: 0` turns it off, where the application retries itself";
-            Remedy::line(editor, &line, editor.before(entry.span, &line), advice)
-        }
-    }
+    let (attempts, advice) = match entry.format {
+        // Of a group with any number of servers.
+        Format::Nginx => (2, "say what is meant; `proxy_next_upstream off;` turns it off"),
+        Format::Haproxy => (4, "say what is meant; `retries 0` turns it off"),
+        _ => (3, "say what is meant; `attempts: 0` turns it off, where the application retries itself"),
+    };
+    let (text, edits) = translate::attempts(attempts, entry, editor).unwrap_or_default();
+    Remedy { text, advice: advice.to_owned(), edits }
 }
 
 /// Bounds retries that are made at once.
 pub(super) fn delay(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     match entry.format {
         Format::Nginx => {
-            let text = "proxy_next_upstream_tries 2;\nproxy_next_upstream_timeout 10s;";
-            let mut edits = editor.line_before(entry.span, "proxy_next_upstream_timeout 10s;");
-            if let Some(edit) = edits.first_mut() {
-                edit.text = format!("{}{}", edit.text.replace("timeout 10s", "tries 2"), edit.text);
-            }
-            Remedy::directive(text, edits, "nginx cannot wait: try twice, within a limit of time")
+            // A directive that is there twice is an error.
+            let tries = translate::attempts(2, entry, editor);
+            let limit = entry.settings.timeout.is_none_or(|timeout| timeout.value == Limit::None);
+            let time = limit.then(|| nginx_time(Duration::from_secs(10), entry, editor)).flatten();
+            let (texts, edits): (Vec<_>, Vec<_>) = tries.into_iter().chain(time).unzip();
+            Remedy::directive(
+                &texts.join("\n"),
+                merged(edits.concat()),
+                "nginx cannot wait: try twice, within a limit of time",
+            )
         }
         Format::Linkerd => {
             Remedy::words("Linkerd cannot wait: keep the limit at 1, and set timeout.linkerd.io/request")
@@ -119,6 +140,18 @@ pub(super) fn delay(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         }
         _ => Remedy::words("set a delay that grows and is drawn at random, or make one attempt"),
     }
+}
+
+/// Joins insertions at one place, which would overlap.
+fn merged(edits: Vec<Edit>) -> Vec<Edit> {
+    let mut merged: Vec<Edit> = Vec::new();
+    for edit in edits {
+        match merged.iter_mut().find(|other| other.place == edit.place) {
+            Some(other) => other.text.push_str(&edit.text),
+            None => merged.push(edit),
+        }
+    }
+    merged
 }
 
 /// Limits the retries of all calls together.
@@ -141,8 +174,11 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         }
         Format::Istio => {
             let line = Line::plain("retryBudget", "{\"percent\": 20, \"minRetryConcurrency\": 3}");
-            let advice = "add it to the trafficPolicy, or connectionPool.http.maxRetries in older releases";
-            Remedy::line(editor, &line, editor.inside(entry.span, &line), advice)
+            let advice = "add a budget to the trafficPolicy of the host's DestinationRule, or connectionPool.http.maxRetries in older \
+                          releases";
+            let is_here = entry.kind == EntryKind::Limit;
+            let edits = if is_here { editor.inside(entry.span, &line) } else { Vec::new() };
+            Remedy::line(editor, &line, edits, advice)
         }
         Format::Aws => Remedy::words("set retry_mode to standard, which has a quota of 500 tokens for retries"),
         _ => Remedy::words("set circuitBreaker.retryBudget, or a maxParallelRetries of a few"),
@@ -150,14 +186,43 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
 }
 
 /// Mends a finding of a rule for policies.
-pub(super) fn of_policy(code: &str, entry: &Entry, editor: &Editor<'_>) -> Remedy {
-    match code {
-        "S001" => jitter(entry, editor),
-        "S005" => cap(entry, editor),
-        "S011" => attempts(entry, editor),
-        "S013" => attempt_timeout(entry, editor),
-        _ => only_safe(entry, editor),
+pub(super) fn of_policy(aim: &Aim<'_>, entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    match (aim.finding.rule().code(), aim.shorter) {
+        ("S001", _) => jitter(entry, editor),
+        ("S005", _) => cap(entry, editor),
+        ("S011", _) => attempts(entry, editor),
+        ("S012", Some(limit)) => within(limit, entry, editor),
+        ("S013", _) => attempt_timeout(aim.deadline, entry, editor),
+        ("S016", _) if has_budget(entry.format) => budget(entry, editor),
+        ("S016", _) => Remedy::words(format!(
+            "{} cannot limit the retries of all calls together: make fewer attempts, or limit them where the calls begin",
+            entry.format
+        )),
+        ("S019", _) => only_safe(entry, editor),
+        _ => of_suggestion(aim.finding, entry, editor),
     }
+}
+
+/// Returns whether a file of this system can limit the retries of all calls together.
+pub(super) const fn has_budget(format: Format) -> bool {
+    matches!(format, Format::Grpc | Format::Envoy | Format::Istio | Format::EnvoyGateway | Format::Aws)
+}
+
+/// Writes what the rule suggests for a policy, as far as the system can say it.
+fn of_suggestion(finding: &Finding, entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    let suggestion = finding.suggestion();
+    let advice = suggestion.advice().unwrap_or_default();
+    let Some(change) = suggestion.change() else { return Remedy::words(advice) };
+    if let Change::Settings(settings) = change {
+        let written: Option<Vec<_>> =
+            settings.iter().map(|(key, value)| translate::setting(key, value, entry, editor)).collect();
+        if let Some(written) = written {
+            let (texts, edits): (Vec<_>, Vec<_>) = written.into_iter().unzip();
+            return Remedy { text: texts.join("\n"), advice: suggestion.to_string(), edits: edits.concat() };
+        }
+    }
+    let cost = if advice.is_empty() { String::new() } else { format!("; {advice}") };
+    Remedy::words(format!("{change}, as a policy, which this file cannot say in one place{cost}"))
 }
 
 fn jitter(entry: &Entry, editor: &Editor<'_>) -> Remedy {
@@ -186,22 +251,21 @@ fn cap(entry: &Entry, editor: &Editor<'_>) -> Remedy {
 }
 
 fn attempts(entry: &Entry, editor: &Editor<'_>) -> Remedy {
-    let line = match entry.format {
-        Format::Dapr => Line::plain("maxRetries", "3"),
-        Format::Grpc => Line::plain("maxAttempts", "5"),
-        _ => return Remedy::words("limit the attempts, or the time of all of them"),
+    let most = match entry.format {
+        Format::Grpc => 5,
+        _ => 4,
     };
-    let stated = entry.settings.attempts.and_then(|attempts| attempts.span());
-    let edits = stated.map_or_else(|| beside(entry, editor, &line), |span| editor.replace(span, &line));
-    Remedy::line(editor, &line, edits, "limit the attempts")
+    match translate::attempts(most, entry, editor) {
+        Some((text, edits)) => Remedy { text, advice: "limit the attempts".to_owned(), edits },
+        None => Remedy::words("limit the attempts, or the time of all of them"),
+    }
 }
 
 /// Shortens the attempts so that all of them fit.
-fn attempt_timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+fn attempt_timeout(deadline: Option<Duration>, entry: &Entry, editor: &Editor<'_>) -> Remedy {
     const ADVICE: &str = "shorten an attempt so that all of them fit, or make fewer";
     let settings = &entry.settings;
-    let (Some(Limit::At(attempts)), Some(overall)) =
-        (settings.attempts.map(|attempts| attempts.value), settings.timeout.and_then(|timeout| timeout.value.at()))
+    let (Some(Limit::At(attempts)), Some(overall)) = (settings.attempts.map(|attempts| attempts.value), deadline)
     else {
         return Remedy::words(ADVICE);
     };
@@ -220,10 +284,7 @@ fn attempt_timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         Format::Envoy => Line::text("per_try_timeout", seconds()),
         Format::GatewayApi => Line::text("backendRequest", milliseconds(length)),
         Format::EnvoyGateway => Line::text("timeout", milliseconds(length)),
-        Format::DotNet => {
-            let whole = length.as_secs();
-            Line::text("Timeout", format!("{:02}:{:02}:{:02}", whole / 3_600, whole / 60 % 60, whole % 60))
-        }
+        Format::DotNet => Line::text("Timeout", notation(Format::DotNet, length).unwrap_or_default()),
         Format::Linkerd => Line::text("retry.linkerd.io/timeout", milliseconds(length)),
         _ => return Remedy::words(format!("{ADVICE}: {} each", Compact(length))),
     };
@@ -255,10 +316,6 @@ fn share(overall: Duration, attempts: u32) -> Duration {
     if whole.is_zero() { Duration::from_millis((each.as_millis() as u64) / 10 * 10) } else { whole }
 }
 
-fn milliseconds(length: Duration) -> String {
-    if length.subsec_nanos() == 0 { format!("{}s", length.as_secs()) } else { format!("{}ms", length.as_millis()) }
-}
-
 /// Retries only what cannot have been carried out.
 fn only_safe(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     const UNSENT: &str = "connect-failure,refused-stream";
@@ -284,20 +341,5 @@ fn only_safe(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         }
         Format::Linkerd => Remedy::words("move the annotations to an HTTPRoute for methods that are safe to repeat"),
         _ => Remedy::words("retry only methods that are safe to repeat, or send an idempotency key"),
-    }
-}
-
-/// Inserts a field into the mapping of the retries.
-fn beside(entry: &Entry, editor: &Editor<'_>, line: &Line) -> Vec<Edit> {
-    let settings = &entry.settings;
-    let members = [
-        settings.attempts.and_then(|setting| setting.span()),
-        settings.base.and_then(|setting| setting.span()),
-        settings.multiplier.and_then(|setting| setting.span()),
-    ];
-    match members.into_iter().flatten().next() {
-        Some(member) => editor.before(member, &editor.spelled_like(member, line)),
-        None if entry.span.start.line == entry.span.end.line => editor.below(entry.span, line),
-        None => editor.inside(entry.span, line),
     }
 }
