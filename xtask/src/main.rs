@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, checksums, deb, deny, dist, image, lowest, msrv, mutants, package, prose as prose_command,
+    autobahn, bench, book, checksums, deb, deny, dist, image, lowest, msrv, mutants, package, prose as prose_command,
     public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan, wasm,
     windows,
 };
@@ -42,8 +42,9 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 25] = [
+const COMMANDS: [Command; 26] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
+    Command { name: "book", about: "build the guide as a book, and follow its links", run: book::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
     Command {
         name: "soak",

@@ -43,6 +43,9 @@ pub mod readme_of_sim {}
 #[doc = include_str!("../../stagger-ws/README.md")]
 pub mod readme_of_ws {}
 
+#[doc = include_str!("../../../docs/guide/start.md")]
+pub mod start {}
+
 #[doc = include_str!("../../../docs/guide/README.md")]
 pub mod index {}
 

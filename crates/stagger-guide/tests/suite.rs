@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod architecture;
+    mod book;
     mod choosing;
     mod conformance;
     mod databases;

@@ -2,6 +2,7 @@
 
 pub(crate) mod autobahn;
 pub(crate) mod bench;
+pub(crate) mod book;
 pub(crate) mod checksums;
 pub(crate) mod deb;
 pub(crate) mod deny;

@@ -103,6 +103,11 @@ fn outputs_on_the_pages_of_each_format_match_their_commands_and_fixed_files_have
 }
 
 #[test]
+fn outputs_on_the_first_page_match_their_commands() {
+    assert_outputs_match(&format!("{GUIDE}/start.md"), 2);
+}
+
+#[test]
 fn outputs_on_the_recipes_page_match_their_commands() {
     assert_outputs_match(RECIPES_PAGE, 2);
 }
