@@ -43,9 +43,6 @@ pub mod readme_of_sim {}
 #[doc = include_str!("../../stagger-ws/README.md")]
 pub mod readme_of_ws {}
 
-#[doc = include_str!("../../../docs/guide/start.md")]
-pub mod start {}
-
 #[doc = include_str!("../../../docs/guide/README.md")]
 pub mod index {}
 
@@ -60,6 +57,9 @@ pub mod check_config {}
 
 #[doc = include_str!("../../../docs/guide/choosing.md")]
 pub mod choosing {}
+
+#[doc = include_str!("../../../docs/guide/consumers.md")]
+pub mod consumers {}
 
 #[doc = include_str!("../../../docs/guide/databases.md")]
 pub mod databases {}
@@ -94,6 +94,9 @@ pub mod guards {}
 #[doc = include_str!("../../../docs/guide/http.md")]
 pub mod http {}
 
+#[doc = include_str!("../../../docs/guide/jitter.md")]
+pub mod jitter {}
+
 #[doc = include_str!("../../../docs/guide/metrics.md")]
 pub mod metrics {}
 
@@ -102,6 +105,9 @@ pub mod numbers {}
 
 #[doc = include_str!("../../../docs/guide/pacing.md")]
 pub mod pacing {}
+
+#[doc = include_str!("../../../docs/guide/pools.md")]
+pub mod pools {}
 
 #[doc = include_str!("../../../docs/guide/queues.md")]
 pub mod queues {}
@@ -118,8 +124,14 @@ pub mod simulate {}
 #[doc = include_str!("../../../docs/guide/sse.md")]
 pub mod sse {}
 
+#[doc = include_str!("../../../docs/guide/start.md")]
+pub mod start {}
+
 #[doc = include_str!("../../../docs/guide/systems.md")]
 pub mod systems {}
+
+#[doc = include_str!("../../../docs/guide/testing.md")]
+pub mod testing {}
 
 #[doc = include_str!("../../../docs/guide/traces.md")]
 pub mod traces {}

@@ -103,8 +103,10 @@ fn outputs_on_the_pages_of_each_format_match_their_commands_and_fixed_files_have
 }
 
 #[test]
-fn outputs_on_the_first_page_match_their_commands() {
-    assert_outputs_match(&format!("{GUIDE}/start.md"), 2);
+fn outputs_on_the_other_pages_match_their_commands() {
+    for (page, commands) in [("start", 2), ("consumers", 1), ("jitter", 5)] {
+        assert_outputs_match(&format!("{GUIDE}/{page}.md"), commands);
+    }
 }
 
 #[test]
