@@ -82,11 +82,17 @@ pub mod from_backon {}
 #[doc = include_str!("../../../docs/guide/from-polly.md")]
 pub mod from_polly {}
 
+#[doc = include_str!("../../../docs/guide/from-reqwest-retry.md")]
+pub mod from_reqwest_retry {}
+
 #[doc = include_str!("../../../docs/guide/from-tenacity.md")]
 pub mod from_tenacity {}
 
 #[doc = include_str!("../../../docs/guide/from-tokio-retry.md")]
 pub mod from_tokio_retry {}
+
+#[doc = include_str!("../../../docs/guide/from-tower.md")]
+pub mod from_tower {}
 
 #[doc = include_str!("../../../docs/guide/guards.md")]
 pub mod guards {}

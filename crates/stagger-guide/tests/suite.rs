@@ -12,8 +12,10 @@ mod suite {
     mod from_backoff;
     mod from_backon;
     mod from_polly;
+    mod from_reqwest_retry;
     mod from_tenacity;
     mod from_tokio_retry;
+    mod from_tower;
     mod monitoring;
     mod numbers;
     mod readme;
