@@ -5,5 +5,6 @@ pub(crate) mod line;
 pub(crate) mod live;
 pub(crate) mod stamp;
 pub(crate) mod suggestion;
+pub(crate) mod target;
 pub(crate) mod terminal;
 pub(crate) mod write;

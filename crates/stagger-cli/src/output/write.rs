@@ -27,6 +27,14 @@ pub(crate) fn to_json(document: &impl Serialize) -> Result<String, CliError> {
     Ok(text + "\n")
 }
 
+/// Returns the command line, quoted so that it can be pasted into a shell.
+pub(crate) fn command_line() -> String {
+    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    // Fails only for NUL bytes, which an argument cannot contain.
+    let args = shlex::try_join(args.iter().map(String::as_str)).unwrap_or_default();
+    format!("stagger {args}")
+}
+
 /// Asserts that the published schema at `path` below `src` is that of `T`.
 ///
 /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.

@@ -1,6 +1,7 @@
 //! Plots: described once as a [`Figure`], rendered as text or as SVG.
 
 mod figure;
+pub(crate) mod page;
 mod palette;
 mod render_options;
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! iterate over the metrics of its scenario, so none of them can differ from the JSON.
 
 mod assertion;
-mod chart;
 mod charts;
 mod compare;
 mod csv;
@@ -29,14 +28,11 @@ mod timeline;
 mod write;
 
 pub(crate) use assertion::{Condition, is_name_of, parse_assertions};
-pub(crate) use chart::Chart;
 pub(crate) use compare::{named_policies, number_duplicates};
 pub(crate) use csv::csv_text;
 pub(crate) use finish::{RunCount, finish};
-pub(crate) use html::{Front, frame, headings, section};
 pub(crate) use interrupt::Interrupt;
 pub(crate) use markdown::escaped as markdown_text;
-pub(crate) use outputs::{Format, OutputArgs, Outputs, Target};
+pub(crate) use outputs::{Format, OutputArgs, Outputs};
 pub(crate) use progress::ProgressLine;
 pub(crate) use timeline::{SAMPLED_CLIENTS, Timeline, downsample, resample};
-pub(crate) use write::command_line;

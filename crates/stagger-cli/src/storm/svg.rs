@@ -2,12 +2,12 @@ use std::path::Path;
 
 use stagger_sim::storm::StormReport;
 
-use super::chart::Chart;
 use super::measurements::unreliable_runs;
-use super::outputs::Target;
 use super::results::{Results, describe};
 use super::summary::{conclusion, seeds};
 use crate::output::error::CliError;
+use crate::output::target::Target;
+use crate::plot::page::Chart;
 use crate::plot::svg::{Page, document};
 
 /// Writes each chart to a file of its own.

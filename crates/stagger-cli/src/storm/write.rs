@@ -7,7 +7,7 @@ use super::outputs::{Format, Outputs};
 use super::results::Results;
 use super::{csv, html, markdown, summary, svg};
 use crate::output::error::CliError;
-use crate::output::write::{print, to_json};
+use crate::output::write::{command_line, print, to_json};
 use crate::plot::RenderOptions;
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.
@@ -36,12 +36,4 @@ pub(crate) fn write(
         target.write(&bytes)?;
     }
     if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, options).as_bytes()) }
-}
-
-/// Returns the command line, quoted so that it can be pasted into a shell.
-pub(crate) fn command_line() -> String {
-    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
-    // Fails only for NUL bytes, which an argument cannot contain.
-    let args = shlex::try_join(args.iter().map(String::as_str)).unwrap_or_default();
-    format!("stagger {args}")
 }

@@ -1,6 +1,7 @@
 use super::document::{Document, Figures, PolicyEntry};
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Figure, Hue, Series, Shape, Span, Unit};
-use crate::storm::{Chart, downsample};
+use crate::storm::downsample;
 
 /// The width of a bin of the series, in seconds.
 const BIN_S: f64 = 0.1;

@@ -11,12 +11,14 @@ use super::settings::OutageSettings;
 use crate::drill::args::DrillArgs;
 use crate::drill::timer_lag::TimerLag;
 use crate::output::error::CliError;
+use crate::output::target::Target;
 use crate::output::terminal::Term;
+use crate::output::write::command_line;
 use crate::output::write::{print, say, to_json};
 use crate::plot::RenderOptions;
 use crate::plot::svg::{Page, document as svg_document};
 use crate::simulate::{failures, parse_conditions};
-use crate::storm::{Format, Interrupt, Outputs, Target, command_line};
+use crate::storm::{Format, Interrupt, Outputs};
 
 /// Runs `stagger drill outage`.
 pub(in crate::drill) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {

@@ -1,8 +1,8 @@
 use super::charts::charts;
 use super::document::Document;
 use super::report::{answer, describe, heads, machines, rows};
+use crate::plot::page::{Front, frame, headings, section};
 use crate::plot::svg::escaped;
-use crate::storm::{Front, frame, headings, section};
 
 /// Returns the report as one self-contained page. `command` is the command line that reproduces it.
 pub(super) fn page(document: &Document, json: &str, command: &str) -> String {

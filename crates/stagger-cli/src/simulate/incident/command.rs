@@ -8,13 +8,14 @@ use super::picture::picture;
 use super::reference::Reference;
 use super::report::{list, section, text};
 use crate::output::error::CliError;
+use crate::output::target::Target;
 use crate::output::terminal::Term;
 use crate::output::write::{print, say};
 use crate::plot::RenderOptions;
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::command::run_request;
 use crate::simulate::system;
-use crate::storm::{Format, Interrupt, Outputs, Target};
+use crate::storm::{Format, Interrupt, Outputs};
 
 /// The first seed, and the number of seeds, unless the user says which.
 const SEED: u64 = 1;

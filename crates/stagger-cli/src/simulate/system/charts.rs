@@ -1,8 +1,9 @@
 use super::document::Document;
 use super::metric::{mean, share};
+use crate::plot::page::Chart;
 use crate::plot::svg::{Graph, GraphLink, GraphNode};
 use crate::plot::{Axis, Figure, Hue, Series, Shape, Span, Unit};
-use crate::storm::{Chart, downsample};
+use crate::storm::downsample;
 
 /// Maximum number of intervals of a line.
 const RESOLUTION: usize = 500;

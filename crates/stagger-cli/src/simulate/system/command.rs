@@ -15,13 +15,15 @@ use super::metric::{failures, metrics, parse_conditions};
 use super::words::{conclusions, describe};
 use super::{csv, html, markdown, report};
 use crate::output::error::CliError;
+use crate::output::target::Target;
 use crate::output::terminal::Term;
+use crate::output::write::command_line;
 use crate::output::write::{print, say, to_json};
 use crate::plot::RenderOptions;
 use crate::plot::svg::{Page, document as svg_document};
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::runs::with_progress;
-use crate::storm::{Condition, Format, Interrupt, Outputs, Target, command_line};
+use crate::storm::{Condition, Format, Interrupt, Outputs};
 
 /// The default seed of the first run.
 const SEED: u64 = 1;

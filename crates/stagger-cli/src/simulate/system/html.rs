@@ -4,8 +4,8 @@ use super::frontier::picture;
 use super::metric::metrics;
 use super::tables::tables;
 use super::words::{conclusions, describe, seeds};
+use crate::plot::page::{Front, frame, headings, section};
 use crate::plot::svg::escaped;
-use crate::storm::{Front, frame, headings, section};
 
 /// Returns the report as one self-contained page. `command` is the command line that reproduces it.
 pub(super) fn page(document: &Document, json: &str, command: &str) -> String {

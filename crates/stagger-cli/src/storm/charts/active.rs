@@ -1,11 +1,11 @@
 use stagger_sim::storm::{ScenarioSpec, StormReport};
 
-use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::super::timeline::{Timeline, downsample};
 use super::common::{
     RESOLUTION, ROWS, SHOWN_SHARE, by_policy, first_runs, limited_rows, line, simulated_line, with_limit_note,
 };
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
 
 /// Bins per second.

@@ -1,8 +1,8 @@
 use stagger_sim::storm::StormReport;
 
-use super::super::chart::Chart;
 use super::super::results::Results;
 use super::{active, arrivals, attempts, raster, recovery, trade_off};
+use crate::plot::page::Chart;
 
 /// Returns all charts that the scenario supports, the most informative first.
 pub(crate) fn charts(storm: &StormReport, results: &Results<'_>) -> Vec<Chart> {

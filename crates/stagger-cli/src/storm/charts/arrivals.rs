@@ -1,9 +1,9 @@
 use stagger_sim::storm::{ScenarioSpec, StormReport};
 
-use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::super::timeline::{Timeline, downsample, resample};
 use super::common::{RESOLUTION_OF_MANY, ROWS, SHOWN_SHARE, Shown, by_policy, first_runs, of_one_policy};
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight, corners};
 
 /// Returns the chart of arrivals over time, one figure per policy, all on the same scale.

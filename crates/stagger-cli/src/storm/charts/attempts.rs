@@ -1,7 +1,7 @@
 use stagger_sim::storm::{RunFigures, StormReport};
 
-use super::super::chart::Chart;
 use super::common::{ROWS, Shown, by_policy, first_runs, line, of_one_policy};
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Bar, Figure, Point, Shape, Unit};
 
 /// Returns the chart of attempts per client, one figure per policy, all on the same scale.

@@ -1,8 +1,8 @@
 use stagger_sim::storm::{RunFigures, StormReport};
 
-use super::super::chart::Chart;
 use super::super::summary::end_time;
 use super::common::{SHOWN_SHARE, Shown, by_policy, first_runs, line};
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
 
 /// Maximum number of points in a figure. Beyond it, fewer clients are shown.

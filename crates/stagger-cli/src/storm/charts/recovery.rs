@@ -1,7 +1,7 @@
 use stagger_sim::storm::{RunFigures, ScenarioSpec, StormReport};
 
-use super::super::chart::Chart;
 use super::common::{RESOLUTION, by_policy, first_runs, limited_rows, line, simulated_line, with_limit_note};
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 
 /// Shares of the clients for which the table has the recovery time.

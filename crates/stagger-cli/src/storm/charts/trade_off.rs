@@ -1,11 +1,11 @@
 use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormReport, StrategyReport};
 
-use super::super::chart::Chart;
 use super::super::metric::unit;
 use super::super::results::Results;
 use super::super::subject::subjects;
 use super::super::swept::name_of_curve;
 use super::common::{line, simulated_line};
+use crate::plot::page::Chart;
 use crate::plot::{Axis, Figure, Point, Series, Shape};
 
 /// Returns the chart of server load against client recovery time, one point per run.

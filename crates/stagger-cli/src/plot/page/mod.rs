@@ -1,0 +1,7 @@
+//! Reports as pages: one file each, which needs no network and can be read without its script.
+
+mod chart;
+mod document;
+
+pub(crate) use chart::Chart;
+pub(crate) use document::{Front, frame, headings, section};
