@@ -49,6 +49,8 @@ mod init;
 mod logging;
 #[path = "cli/nested.rs"]
 mod nested;
+#[path = "cli/pages.rs"]
+mod pages;
 #[path = "cli/peers.rs"]
 mod peers;
 #[path = "cli/plan.rs"]

@@ -1,5 +1,7 @@
-use clap::Args;
+use std::path::PathBuf;
+
 use clap::builder::StringValueParser;
+use clap::{Args, ValueHint};
 use stagger_sim::advise::{Answers, Question};
 
 use crate::check::purposes;
@@ -64,6 +66,10 @@ pub(crate) struct AdviseArgs {
     /// Print the advice as JSON (schema stagger.advise/1); implies --no-input
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Also write a self-contained HTML report to FILE; '-' is standard output
+    #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
 
     /// Seed of the simulation
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -7,20 +7,33 @@ use stagger_sim::advise::advise;
 
 use super::args::AdviseArgs;
 use super::prompt::prompt;
-use super::{json, report};
+use super::{html, json, report};
 use crate::output::error::CliError;
+use crate::output::target::Target;
 use crate::output::terminal::Term;
-use crate::output::write::print;
+use crate::output::write::{command_line, print};
 use crate::plot::RenderOptions;
 
 /// Runs `stagger advise`.
 pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {
     let mut answers = args.answers()?;
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let page_only = matches!(target, Some(Target::Stdout));
+    if page_only && args.json {
+        return Err(CliError::usage("--output - and --json both write to standard output; write the page to a file"));
+    }
     let stdin = io::stdin();
     if !args.json && !args.no_input && stdin.is_terminal() && term.stderr.tty {
         answers = prompt(answers, &mut stdin.lock(), &mut io::stderr().lock())?;
     }
     let advice = advise(&answers, Seed::new(args.seed), &Progress::new()).map_err(CliError::usage)?;
+    if let Some(target) = target {
+        let document = json::document(&advice, args.seed)?;
+        target.write(html::page(&advice, &document, args.seed, &command_line())?.as_bytes())?;
+        if page_only {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let text = if args.json {
         json::document(&advice, args.seed)?
     } else {

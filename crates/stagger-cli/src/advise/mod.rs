@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod commands;
+mod html;
 mod json;
 mod prompt;
 mod report;

@@ -27,14 +27,27 @@ const COLUMNS: [Column; 6] = [
     Column::left("delay or base..cap, multiplier, jitter").optional(),
 ];
 
-/// Returns the advice as text for a terminal.
-pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Result<String, CliError> {
-    let verdict = match advice.recommendation() {
+/// Returns the advice in a few words.
+pub(super) fn verdict(advice: &Advice) -> &'static str {
+    match advice.recommendation() {
         Recommendation::Retry => "retry with this policy:",
         Recommendation::Hedge => "do not retry; hedge requests",
         _ => "do not retry",
-    };
-    let mut out = paragraph(verdict, "", options);
+    }
+}
+
+/// Returns the commands that show what the advice says.
+pub(super) fn commands_shown(advice: &Advice, policy: &Policy, seed: u64) -> Vec<String> {
+    let shown = [
+        advice.front().and_then(|front| commands::disconnect(front, seed)),
+        advice.guard_trial().and_then(|trial| commands::guards(trial, policy, seed)),
+    ];
+    shown.into_iter().flatten().collect()
+}
+
+/// Returns the advice as text for a terminal.
+pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Result<String, CliError> {
+    let mut out = paragraph(verdict(advice), "", options);
     if let Some(policy) = advice.policy() {
         out.push_str(&paragraph(&format!("  {policy}"), "    ", options));
     }
@@ -60,11 +73,7 @@ pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Resu
         if let Some(rust) = rust(policy, advice.guards()) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
-        let shown = [
-            advice.front().and_then(|front| commands::disconnect(front, seed)),
-            advice.guard_trial().and_then(|trial| commands::guards(trial, policy, seed)),
-        ];
-        let shown: Vec<String> = shown.into_iter().flatten().collect();
+        let shown = commands_shown(advice, policy, seed);
         if !shown.is_empty() {
             out.push_str(&format!(
                 "\nsimulated by (--json has all figures; its t99_s includes the outage)\n{}",
@@ -75,7 +84,7 @@ pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Resu
     Ok(options.glyphs.transliterate(&out).into_owned())
 }
 
-fn guard_text(trial: &GuardTrial) -> String {
+pub(super) fn guard_text(trial: &GuardTrial) -> String {
     let succeed = |figures: &GuardFigures| format!("({:.1}% of the requests succeed)", 100.0 * figures.success_ratio);
     let told = |figures: &GuardFigures| {
         let state = match (figures.verdict, figures.recovery) {
@@ -132,7 +141,7 @@ fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
     out
 }
 
-fn figures(predicted: &Prediction) -> [String; 4] {
+pub(super) fn figures(predicted: &Prediction) -> [String; 4] {
     [
         Unit::Count.label(predicted.peak_second.round()),
         predicted.recovery.map_or_else(|| "never".to_owned(), |recovery| format!("{:.1}", Compact(recovery))),
@@ -150,7 +159,7 @@ fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
 
 /// Returns the searched settings of a policy in short: `20s..1m x3.1 equal spread=58s`, or `20s equal` for a constant
 /// delay.
-fn settings(policy: &Policy) -> String {
+pub(super) fn settings(policy: &Policy) -> String {
     let line = policy.to_string();
     let value = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("");
     let mut text = match (value("range"), value("cap")) {

@@ -104,20 +104,25 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "baseline", help_heading = "Check")]
     pub(crate) write_baseline: Option<PathBuf>,
 
+    /// Also write a self-contained HTML report to FILE; '-' is standard output
+    #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Check",
+          conflicts_with_all = ["rules", "explain", "traces", "write_baseline"])]
+    pub(crate) output: Option<PathBuf>,
+
     /// Print the findings as JSON (schema stagger.check/1)
-    #[arg(long, group = "output", help_heading = "Check")]
+    #[arg(long, group = "format_of_output", help_heading = "Check")]
     pub(crate) json: bool,
 
     /// Print the findings as SARIF 2.1.0, which code hosts show beside the code
-    #[arg(long, group = "output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
+    #[arg(long, group = "format_of_output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
     pub(crate) sarif: bool,
 
     /// Print the findings as annotations of GitHub Actions
-    #[arg(long, group = "output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
+    #[arg(long, group = "format_of_output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
     pub(crate) github: bool,
 
     /// Print the findings as JUnit XML
-    #[arg(long, group = "output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
+    #[arg(long, group = "format_of_output", conflicts_with_all = ["rules", "explain"], help_heading = "Check")]
     pub(crate) junit: bool,
 }
 

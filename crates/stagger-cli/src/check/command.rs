@@ -3,10 +3,11 @@ use std::process::ExitCode;
 use super::args::CheckArgs;
 use super::baseline::Baseline;
 use super::result::CheckResult;
-use super::{json, outputs, report, rules, traces};
+use super::{html, json, outputs, report, rules, traces};
 use crate::output::error::CliError;
+use crate::output::target::Target;
 use crate::output::terminal::Term;
-use crate::output::write::{print, say};
+use crate::output::write::{command_line, print, say};
 use crate::plot::RenderOptions;
 
 /// Runs `stagger check`.
@@ -22,12 +23,26 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     if !args.traces.is_empty() {
         return traces::run(&args.traces, args.json, term);
     }
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    if matches!(target, Some(Target::Stdout)) && (args.json || args.sarif || args.github || args.junit) {
+        return Err(CliError::usage(
+            "--output - and another output both write to standard output; write the page to a file",
+        ));
+    }
     let checked = CheckResult::new(args)?;
     if let Some(path) = &args.write_baseline {
         Baseline::of(checked.keys()).write(path)?;
         let count = checked.keys().count();
         say(&format!("wrote {count} finding{} to {}", if count == 1 { "" } else { "s" }, path.display()));
         return Ok(ExitCode::SUCCESS);
+    }
+    let code = if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    if let Some(target) = target {
+        let is_stdout = matches!(target, Target::Stdout);
+        target.write(html::page(&checked, &json::document(&checked)?, &command_line()).as_bytes())?;
+        if is_stdout {
+            return Ok(code);
+        }
     }
     let text = match args {
         _ if args.json => json::document(&checked)?,
@@ -37,5 +52,5 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
         _ => report::report(&checked, options),
     };
     print(text.as_bytes())?;
-    Ok(if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(code)
 }

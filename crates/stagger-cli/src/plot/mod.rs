@@ -17,9 +17,7 @@ mod wrap;
 
 pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight, corners};
 pub(crate) use palette::Hue;
-#[cfg(test)]
-pub(crate) use render_options::Glyphs;
-pub(crate) use render_options::RenderOptions;
+pub(crate) use render_options::{Glyphs, RenderOptions};
 pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
 pub(crate) use table::{Cell, Column, bold, table};

@@ -232,7 +232,7 @@ fn the_browser_check_detects_errors_and_requests() {
 }
 
 /// Opens a page in a browser; returns the DOM, the console messages and the URLs of network requests.
-fn opened(files: &Files, page: &std::path::Path) -> (String, Vec<String>, Vec<String>) {
+pub(crate) fn opened(files: &Files, page: &std::path::Path) -> (String, Vec<String>, Vec<String>) {
     let log = files.path("net.json");
     let browsers = ["chromium", "chromium-browser", "google-chrome"];
     let profile = files.path("profile");

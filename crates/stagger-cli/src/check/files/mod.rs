@@ -8,5 +8,5 @@ mod subject;
 
 pub(crate) use policies::{ConfigPolicy, policies_of};
 pub(super) use read::{FileResult, UnusedFlag};
-pub(super) use report::section;
+pub(super) use report::{Shown, section, shown};
 pub(crate) use subject::is_file;

@@ -2,11 +2,11 @@ use std::collections::HashSet;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
-use stagger_sim::lint::{FileFinding, Fix, Place};
+use stagger_sim::lint::{FileFinding, Finding, Fix, Place};
 
 use super::read::{FileResult, UnusedFlag};
 use crate::check::report::title;
-use crate::plot::{RenderOptions, paragraph};
+use crate::plot::{Glyphs, RenderOptions, paragraph};
 
 /// The widest line of a file that is shown.
 const MAX_WIDTH: u16 = 140;
@@ -23,6 +23,16 @@ pub(in crate::check) fn section(
     if checked.findings.is_empty() {
         out.push_str("no findings\n");
     }
+    for group in groups(checked) {
+        out.push_str(&finding(group[0], checked, explained, options));
+        out.push_str(&others(&group[1..], options));
+    }
+    out.push_str(&unused(&checked.unused, options));
+    out
+}
+
+/// Returns the findings, those that differ only in their place together.
+fn groups(checked: &FileResult) -> Vec<Vec<&FileFinding>> {
     let mut groups: Vec<Vec<&FileFinding>> = Vec::new();
     for found in &checked.findings {
         match groups.iter_mut().find(|group| group[0].finding() == found.finding()) {
@@ -30,12 +40,37 @@ pub(in crate::check) fn section(
             None => groups.push(vec![found]),
         }
     }
-    for group in groups {
-        out.push_str(&finding(group[0], checked, explained, options));
-        out.push_str(&others(&group[1..], options));
-    }
-    out.push_str(&unused(&checked.unused, options));
-    out
+    groups
+}
+
+/// A finding with its parts as text.
+pub(in crate::check) struct Shown<'a> {
+    pub(in crate::check) finding: &'a Finding,
+    /// The line of its place, with the text underlined.
+    pub(in crate::check) source: String,
+    /// The edits of its fix as a difference.
+    pub(in crate::check) change: String,
+    /// The other places with the same finding, in a sentence.
+    pub(in crate::check) others: String,
+}
+
+/// Returns the findings of a file for a page.
+pub(in crate::check) fn shown(checked: &FileResult) -> Vec<Shown<'_>> {
+    let options = RenderOptions { columns: MAX_WIDTH, glyphs: Glyphs::Unicode, color: false };
+    let shown = |group: Vec<&'_ FileFinding>| {
+        let first = group[0];
+        (
+            first.place().map_or_else(String::new, |place| source(checked, place, options)),
+            first.fix().map_or_else(String::new, |fix| change(fix, checked.text(), options)),
+            others(&group[1..], options),
+        )
+    };
+    let groups = groups(checked).into_iter().map(|group| {
+        let finding = group[0].finding();
+        let (source, change, others) = shown(group);
+        Shown { finding, source, change, others }
+    });
+    groups.collect()
 }
 
 /// Says which context flags change nothing in this file.

@@ -25,7 +25,7 @@
     const id = "clip-" + clips++;
     const clip = make("clipPath", { id });
     // Points on an axis are not cut.
-    clip.append(make("rect", { x: left - 4, y: top - 4, width: right - left + 8, height: bottom - top + 8 }));
+    clip.append(make("rect", { x: left - 6, y: top - 6, width: right - left + 12, height: bottom - top + 12 }));
     group.prepend(clip);
     series.setAttribute("clip-path", `url(#${id})`);
     const shapes = [...series.children].map((element) => ({
