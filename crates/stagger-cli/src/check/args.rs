@@ -109,6 +109,11 @@ pub(crate) struct CheckArgs {
           conflicts_with_all = ["rules", "explain", "traces", "write_baseline"])]
     pub(crate) output: Option<PathBuf>,
 
+    /// Also show what else was read in configurations: fields that have an effect which cannot be said as a policy, and
+    /// facts worth knowing, with their places. --json always has them
+    #[arg(short, long, conflicts_with_all = ["log", "rules", "explain", "traces"], help_heading = "Check")]
+    pub(crate) verbose: bool,
+
     /// Print the findings as JSON (schema stagger.check/1)
     #[arg(long, group = "format_of_output", help_heading = "Check")]
     pub(crate) json: bool,

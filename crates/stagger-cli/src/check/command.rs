@@ -2,6 +2,7 @@ use std::process::ExitCode;
 
 use super::args::CheckArgs;
 use super::baseline::Baseline;
+use super::files::Detail;
 use super::result::CheckResult;
 use super::{html, json, outputs, report, rules, traces};
 use crate::output::error::CliError;
@@ -49,7 +50,10 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
         _ if args.sarif => outputs::log(&checked)?,
         _ if args.github => outputs::annotations(&checked),
         _ if args.junit => outputs::suites(&checked),
-        _ => report::report(&checked, options),
+        _ => {
+            let detail = if args.verbose { Detail::All } else { Detail::Findings };
+            report::report(&checked, detail, options)
+        }
     };
     print(text.as_bytes())?;
     Ok(code)

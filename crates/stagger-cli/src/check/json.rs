@@ -1,7 +1,7 @@
 use serde::Serialize;
 use stagger_sim::lint::{Edit, Estimate, FileFinding, Finding, Place};
 
-use super::files::{FileResult, UnusedFlag};
+use super::files::{FileResult, Note, UnusedFlag};
 use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::output::error::CliError;
 use crate::output::write::to_json;
@@ -53,6 +53,21 @@ struct FileEntry<'a> {
     findings: Vec<PlacedEntry<'a>>,
     /// Context flags that have no effect on this file.
     unused_flags: Vec<UnusedFlagEntry>,
+    /// What else was read, in the order of the file.
+    notes: Vec<NoteEntry<'a>>,
+}
+
+/// What a reader has noticed in a file, beside the findings.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NoteEntry<'a> {
+    /// `unmapped` if the field has an effect that cannot be said as a policy; `fact` for what is worth knowing.
+    kind: &'static str,
+    /// Path of the field within the file.
+    path: &'a str,
+    place: PlaceEntry,
+    /// What the system does by it.
+    text: &'a str,
 }
 
 /// A context flag that has no effect on a file.
@@ -199,6 +214,17 @@ fn file_entry(checked: &FileResult) -> FileEntry<'_> {
         kind: &checked.kind,
         findings: checked.findings.iter().map(placed_entry).collect(),
         unused_flags: checked.unused.iter().map(unused_flag_entry).collect(),
+        notes: checked.notes().iter().map(note_entry).collect(),
+    }
+}
+
+fn note_entry<'a>(note: &Note<'a>) -> NoteEntry<'a> {
+    let (start, end) = (note.span.start, note.span.end);
+    NoteEntry {
+        kind: if note.is_unmapped { "unmapped" } else { "fact" },
+        path: note.path,
+        place: place_entry(Place::new((start.line, start.column), (end.line, end.column))),
+        text: note.text,
     }
 }
 

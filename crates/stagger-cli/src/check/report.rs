@@ -3,12 +3,12 @@ use std::collections::HashSet;
 use anstyle::AnsiColor;
 use stagger_sim::lint::{Finding, Rule, Severity};
 
-use super::files::section;
+use super::files::{Detail, section};
 use super::result::{CheckResult, LogResult, PolicyResult};
 use crate::plot::{RenderOptions, paragraph};
 
 /// Returns the result as text for a terminal.
-pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
+pub(super) fn report(checked: &CheckResult, detail: Detail, options: RenderOptions) -> String {
     let mut out = String::new();
     for (at, policy) in checked.policies.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "\n" });
@@ -17,7 +17,7 @@ pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
     let mut explained = HashSet::new();
     for (at, file) in checked.files.iter().enumerate() {
         out.push_str(if at == 0 && checked.policies.is_empty() { "" } else { "\n" });
-        out.push_str(&section(file, &mut explained, options));
+        out.push_str(&section(file, &mut explained, detail, options));
     }
     if let Some(log) = &checked.log {
         out.push_str(&log_section(log, options));

@@ -166,6 +166,40 @@ warning[S013]: the attempts alone exceed the deadline
 }
 
 #[test]
+fn what_cannot_be_said_as_a_policy_is_shown_on_request_and_always_in_json() {
+    let files = Files::new();
+    let text = MESH.replace("perTryTimeout: 2s", "perTryTimeout: 500ms, retryRemoteLocalities: true");
+    files.write("virtualservice.yaml", &text);
+    files.write("app.service", "[Service]\nRestart=always\nStartLimitIntervalSec=0\n");
+    let quiet = check(&files, &["virtualservice.yaml", "app.service"]);
+    assert!(!quiet.exits(0).stdout.contains("retryRemoteLocalities"), "{quiet:#?}");
+    for flag in ["-v", "--verbose"] {
+        let seen = check(&files, &[flag, "virtualservice.yaml", "app.service"]);
+        let want = "\
+virtualservice.yaml: Istio
+no findings
+cannot be said as a policy:
+  7:50: VirtualService/reviews.http[0].retries.retryRemoteLocalities: whether
+    other regions are tried as well
+
+app.service: systemd
+no findings
+worth knowing:
+  3:1: StartLimitIntervalSec: no start limit: the process is started again for
+    ever
+";
+        assert_eq!(seen.exits(0).stdout, want);
+    }
+    let seen = check(&files, &["--json", "virtualservice.yaml", "app.service"]);
+    let document = json(&seen);
+    let note = |file: usize| &document["files"][file]["notes"][0];
+    let parts = |file: usize| (&note(file)["kind"], &note(file)["place"]["line"], &note(file)["place"]["column"]);
+    assert_eq!(parts(0), (&"unmapped".into(), &7.into(), &50.into()));
+    assert_eq!(parts(1), (&"fact".into(), &3.into(), &1.into()));
+    assert_eq!(note(0)["path"], "VirtualService/reviews.http[0].retries.retryRemoteLocalities");
+}
+
+#[test]
 fn context_flags_apply_to_files_and_those_without_effect_are_named() {
     let files = Files::new();
     files.write("virtualservice.yaml", MESH.replace("perTryTimeout: 2s", "perTryTimeout: 500ms"));

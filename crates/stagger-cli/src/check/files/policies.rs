@@ -20,6 +20,8 @@ pub(crate) struct ConfigPolicy {
     pub(crate) attempt: Option<Duration>,
     /// The time limit of a call with all its attempts.
     pub(crate) overall: Option<Duration>,
+    /// What limits the retries of all calls together, if the file or its system says so.
+    pub(crate) budget: Option<RetryBudget>,
     /// The budget of a client process, as `--guards` has it.
     pub(crate) guards: Option<String>,
 }
@@ -77,6 +79,7 @@ fn policy(name: &str, entry: &Entry) -> Option<ConfigPolicy> {
         policy: policy.to_string(),
         attempt,
         overall: overall.filter(|_| settings.attempts.is_none_or(|attempts| attempts.value != Limit::At(1))),
+        budget: settings.budget.map(|budget| budget.value),
         guards: guards(budget),
     })
 }

@@ -9,6 +9,7 @@ use stagger_sim::lint::{DeploymentContext, FileFinding, Rule};
 use stagger_sim::system::SystemFile;
 
 use super::find::{Found, files};
+use super::notes::{Note, notes};
 use crate::output::error::CliError;
 use crate::output::write::say;
 
@@ -135,6 +136,11 @@ impl FileResult {
             Content::System(text) => text,
             Content::Config(config) => config.text(),
         }
+    }
+
+    /// Returns what its reader has noticed beside the findings: fields that no policy expresses, and facts.
+    pub(in crate::check) fn notes(&self) -> Vec<Note<'_>> {
+        self.config().map(notes).unwrap_or_default()
     }
 
     /// Returns whether it has been read from standard input.

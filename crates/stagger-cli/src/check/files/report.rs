@@ -4,19 +4,30 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use stagger_sim::lint::{FileFinding, Finding, Fix, Place};
 
+use super::notes;
 use super::read::{FileResult, UnusedFlag};
 use crate::check::report::title;
 use crate::plot::{Glyphs, RenderOptions, paragraph};
+
+/// How much is shown of what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::check) enum Detail {
+    Findings,
+    /// Also fields that no policy expresses, and what is worth knowing.
+    All,
+}
 
 /// The widest line of a file that is shown.
 const MAX_WIDTH: u16 = 140;
 /// A line with more bytes, such as a whole document, is not shown as a difference.
 const LONG_LINE: usize = 400;
 
-/// Formats the findings of a file. `explained` has the codes of the rules whose reason has been printed.
+/// Formats the findings of a file, and what else was read. `explained` has the codes of the rules whose reason
+/// has been printed.
 pub(in crate::check) fn section(
     checked: &FileResult,
     explained: &mut HashSet<&'static str>,
+    detail: Detail,
     options: RenderOptions,
 ) -> String {
     let mut out = paragraph(&format!("{}: {}", checked.name, checked.kind), "  ", options);
@@ -28,6 +39,9 @@ pub(in crate::check) fn section(
         out.push_str(&others(&group[1..], options));
     }
     out.push_str(&unused(&checked.unused, options));
+    if detail == Detail::All {
+        out.push_str(&notes::section(&checked.notes(), options));
+    }
     out
 }
 

@@ -1,0 +1,75 @@
+use std::collections::{HashMap, HashSet};
+
+use stagger_config::{Remark, RemarkKind, Span};
+use stagger_sim::lint::config::ConfigFile;
+
+use crate::plot::{RenderOptions, paragraph};
+
+/// Places of equal notes that are shown.
+const SHOWN: usize = 10;
+
+/// What a reader has noticed in a file, beside the findings.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::check) struct Note<'a> {
+    /// Whether the field has an effect that a policy cannot express.
+    pub(in crate::check) is_unmapped: bool,
+    /// The path of the field within the file.
+    pub(in crate::check) path: &'a str,
+    pub(in crate::check) span: Span,
+    pub(in crate::check) text: &'a str,
+}
+
+/// Returns the notes about a file, in its order. Several parts of a file may share a field, which is noted once.
+pub(super) fn notes(config: &ConfigFile) -> Vec<Note<'_>> {
+    let mut seen = HashSet::new();
+    let remarks = config.entries().iter().flat_map(|entry| &entry.remarks);
+    let found = remarks.filter_map(|remark: &Remark| {
+        let is_unmapped = match remark.kind {
+            RemarkKind::Unmapped => true,
+            RemarkKind::Note => false,
+            // The others are findings.
+            _ => return None,
+        };
+        let note = Note { is_unmapped, path: &remark.path, span: remark.span, text: &remark.text };
+        seen.insert((remark.span, &remark.path, &remark.text)).then_some(note)
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|note| note.span);
+    found
+}
+
+/// Formats the notes about a file: first the fields that no policy expresses, then what is worth knowing.
+pub(super) fn section(notes: &[Note<'_>], options: RenderOptions) -> String {
+    let part = |title: &str, is_unmapped: bool| {
+        let lines = lines(notes.iter().filter(|note| note.is_unmapped == is_unmapped), options);
+        if lines.is_empty() { lines } else { format!("{title}\n{lines}") }
+    };
+    part("cannot be said as a policy:", true) + &part("worth knowing:", false)
+}
+
+/// Formats a line for each text and field, with all its places.
+fn lines<'a>(notes: impl Iterator<Item = &'a Note<'a>>, options: RenderOptions) -> String {
+    let mut groups: Vec<(String, Vec<Span>)> = Vec::new();
+    let mut positions = HashMap::new();
+    for note in notes {
+        let text = format!("{}: {}", field(note.path), note.text);
+        let at = *positions.entry(text.clone()).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push((text, Vec::new()));
+        }
+        groups[at].1.push(note.span);
+    }
+    let line = |(text, spans): &(String, Vec<Span>)| {
+        let places = spans.iter().take(SHOWN).map(|span| format!("{}:{}", span.start.line, span.start.column));
+        let places = places.collect::<Vec<_>>().join(", ");
+        let more = spans.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+        paragraph(&format!("  {places}{more}: {text}"), "    ", options)
+    };
+    groups.iter().map(line).collect()
+}
+
+/// Returns the last part of a path, which is the name of the field; a path with spaces is kept.
+fn field(path: &str) -> &str {
+    if path.contains([' ', '/']) { path } else { path.rsplit('.').next().unwrap_or(path) }
+}
