@@ -1,8 +1,11 @@
+use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
+use stagger_config::RetryBudget;
 
+use super::budget::{length, parse as budget};
 use super::export::Export;
 use crate::output::suggestion::offering;
 use crate::plot::Spacing;
@@ -70,6 +73,19 @@ pub(crate) struct PlanArgs {
         help_heading = "Plan"
     )]
     pub(crate) export: Option<Export>,
+
+    /// Timeout of one attempt, for --export [default: that of the file, if a file is exported]
+    #[arg(long, value_name = "DUR", value_parser = length, requires = "export", help_heading = "Plan")]
+    pub(crate) attempt_timeout: Option<Duration>,
+
+    /// Time within which a call must succeed, with all its attempts, for --export [default: that of the file]
+    #[arg(long, value_name = "DUR", value_parser = length, requires = "export", help_heading = "Plan")]
+    pub(crate) within: Option<Duration>,
+
+    /// Budget that limits the retries of all calls together, for --export: none, concurrent, throttle, window or tokens, with
+    /// settings as `stagger simulate` has them: 'throttle max-tokens=100 token-ratio=10%' [default: that of the file]
+    #[arg(long, value_name = "BUDGET", value_parser = budget, requires = "export", help_heading = "Plan")]
+    pub(crate) guards: Option<RetryBudget>,
 
     /// Scale of the delay axis in plots
     #[arg(long, value_enum, default_value_t, help_heading = "Plan")]

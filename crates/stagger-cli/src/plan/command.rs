@@ -3,6 +3,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use stagger_config::export::Circumstances;
 use stagger_core::Seed;
 
 use super::args::PlanArgs;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
         Some(policy) => &with_policy(args, policy),
     };
     if let Some(system) = args.export {
-        return export(system, &args.policy, term);
+        return export(system, args, term);
     }
     let svg_to_stdout = args.svg.as_deref() == Some(Path::new("-"));
     if svg_to_stdout && args.json {
@@ -81,12 +82,12 @@ fn of_file(file: &Path, args: &PlanArgs, term: &Term) -> Result<ExitCode, CliErr
     }
     let mut code = ExitCode::SUCCESS;
     let options = RenderOptions::for_screen(&term.stdout, term);
-    for (nth, ConfigPolicy { label, policy, .. }) in found.iter().enumerate() {
+    for (nth, found) in found.iter().enumerate() {
         if !has_one_output {
-            let heading = paragraph(label, "  ", options);
+            let heading = paragraph(&found.label, "  ", options);
             print(format!("{}{heading}", if nth > 0 { "\n" } else { "" }).as_bytes())?;
         }
-        let planned = run(&with_policy(args, policy), term)?;
+        let planned = run(&with_circumstances(args, found), term)?;
         code = if planned == ExitCode::SUCCESS { code } else { planned };
     }
     Ok(code)
@@ -98,9 +99,23 @@ fn with_policy(args: &PlanArgs, policy: &str) -> PlanArgs {
     PlanArgs { subject: None, entry: None, policy, ..args.clone() }
 }
 
+/// Returns the arguments with a policy of a file, and with what the file says beside it where no flag does.
+fn with_circumstances(args: &PlanArgs, found: &ConfigPolicy) -> PlanArgs {
+    PlanArgs {
+        attempt_timeout: args.attempt_timeout.or(found.attempt),
+        within: args.within.or(found.overall),
+        guards: args.guards.or(found.budget),
+        ..with_policy(args, &found.policy)
+    }
+}
+
 /// Prints the exported configuration to standard output and its notes to standard error.
-fn export(system: Export, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, CliError> {
-    let exported = system.policy(&policy.policy()?)?;
+fn export(system: Export, args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let circumstances = Circumstances::default();
+    let circumstances = args.attempt_timeout.into_iter().fold(circumstances, Circumstances::attempt_timeout);
+    let circumstances = args.within.into_iter().fold(circumstances, Circumstances::timeout);
+    let circumstances = args.guards.into_iter().fold(circumstances, Circumstances::budget);
+    let exported = system.policy(&args.policy.policy()?, &circumstances)?;
     print(exported.text.as_bytes())?;
     let options = RenderOptions::for_screen(&term.stderr, term);
     for note in exported.notes {

@@ -31,10 +31,10 @@ impl Export {
         }
     }
 
-    /// Exports a policy, unless the system cannot represent it.
-    pub(super) fn policy(self, policy: &Policy) -> Result<Exported, CliError> {
+    /// Exports a policy with its circumstances, unless the system cannot represent it.
+    pub(super) fn policy(self, policy: &Policy, circumstances: &Circumstances) -> Result<Exported, CliError> {
         let name = self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-        let exported = export(self.system(), policy, &Circumstances::default())
+        let exported = export(self.system(), policy, circumstances)
             .map_err(|error| CliError::usage(format_args!("--export {name}: {error}")))?;
         let lost = exported.losses.iter().map(|lost| format!("not exported: {lost}"));
         let notes = lost.chain(exported.next_steps.into_iter().map(str::to_owned)).collect();
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn notes(policy: &str) -> Vec<String> {
-        Export::Grpc.policy(&policy.parse().unwrap()).unwrap().notes
+        Export::Grpc.policy(&policy.parse().unwrap(), &Circumstances::default()).unwrap().notes
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
             (Export::Istio, "exponential base=50ms cap=500ms jitter=envoy max-attempts=7"),
         ] {
             let policy: Policy = policy.parse().unwrap();
-            let exported = system.policy(&policy).unwrap();
+            let exported = system.policy(&policy, &Circumstances::default()).unwrap();
             let entries = stagger_config::read(&exported.text, None).unwrap();
             assert_eq!(entries[0].policy(), Some(policy), "{}", exported.text);
         }

@@ -5,6 +5,7 @@
 
 mod args;
 pub(crate) mod brief;
+mod budget;
 mod clients;
 mod command;
 mod export;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Running, said, see, stagger};
+use crate::support::{Files, Running, Seen, said, see, stagger};
 
 fn plan(args: &[&str]) -> Command {
     let mut command = stagger(["plan"]);
@@ -175,6 +175,52 @@ fn export_to_proxies_prints_their_fields_and_what_they_cannot_say() {
         .exits(2)
         .prints("")
         .says("--export istio: Envoy needs a limit of attempts; set max-attempts");
+}
+
+#[test]
+fn an_export_has_the_time_limits_and_the_budget_that_are_given() {
+    let export = |flags: &[&str]| see(plan(flags).env("COLUMNS", "200"));
+    let limits = ["--within", "5s", "--attempt-timeout", "1500ms"];
+    let throttle = ["--guards", "throttle max-tokens=50 token-ratio=5%"];
+    let share = ["--guards", "concurrent ratio=20% floor=5"];
+    let lost = |seen: &Seen, what: &str| seen.stderr.contains(&format!("note: not exported: {what}"));
+
+    let grpc = export(&[&["-p", "grpc-a6", "--export", "grpc"][..], &limits, &throttle].concat());
+    let json: Value = serde_json::from_str(&grpc.exits(0).stdout).unwrap();
+    assert_eq!(json["methodConfig"][0]["timeout"], "5s");
+    assert_eq!(json["retryThrottling"], serde_json::json!({"maxTokens": 50, "tokenRatio": 0.05}));
+    assert!(lost(&grpc, "attempt-timeout=1.5s: a channel limits the time of a call"), "{}", grpc.stderr);
+    let grpc = export(&[&["-p", "grpc-a6", "--export", "grpc"][..], &share].concat());
+    assert!(lost(&grpc, "budget=20% of the active requests, at least 5 at once: gRPC has tokens"), "{}", grpc.stderr);
+
+    for (system, parts) in [
+        ("envoy", ["  timeout: 5s\n", "    per_try_timeout: 1.5s\n", "        min_retry_concurrency: 5\n"]),
+        ("istio", ["    timeout: 5s\n", "      perTryTimeout: 1s500ms\n", "minRetryConcurrency: 5}"]),
+    ] {
+        let policy = ["-p", "exponential base=50ms cap=500ms jitter=envoy max-attempts=3", "--export", system];
+        let seen = export(&[&policy[..], &limits, &share].concat());
+        assert!(parts.iter().all(|part| seen.exits(0).stdout.contains(part)), "{}", seen.stdout);
+        assert!(lost(&export(&[&policy[..], &throttle].concat()), "budget=50 tokens"), "{system}");
+    }
+
+    see(&mut plan(&["--within", "5s"])).exits(2).prints("").says("--export");
+    see(&mut plan(&["--export", "grpc", "--within", "0s"])).exits(2).says("a length above zero");
+    see(&mut plan(&["--export", "grpc", "--guards", "breaker"])).exits(2).says("is not a budget");
+}
+
+#[test]
+fn an_export_of_a_file_has_its_limits_unless_others_are_given() {
+    let files = Files::new();
+    files.write("a.yaml", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  http:\n  - timeout: 4s\n    retries: {attempts: 2, perTryTimeout: 1s}\n");
+    let export = |flags: &[&str]| see(plan(&["a.yaml", "--export", "envoy"]).args(flags).current_dir(files.path(".")));
+    let text = export(&[]).exits(0).stdout.clone();
+    for part in ["  timeout: 4s\n", "    num_retries: 2\n", "    per_try_timeout: 1s\n"] {
+        assert!(text.contains(part), "{part}{text}");
+    }
+    let text = export(&["--within", "3s", "--guards", "concurrent ratio=0 floor=3"]).exits(0).stdout.clone();
+    for part in ["  timeout: 3s\n", "    per_try_timeout: 1s\n", "- max_retries: 3\n"] {
+        assert!(text.contains(part), "{part}{text}");
+    }
 }
 
 #[test]
