@@ -1,5 +1,6 @@
 pub(crate) mod control;
 pub(crate) mod packaging;
+pub(crate) mod serve;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     DrillOutageServer(crate::drill::OutageServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
+    Serve(serve::ServeArgs),
     Control(control::ControlArgs),
     Completions(packaging::completions::CompletionsArgs),
     Man(packaging::man::ManArgs),

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::DrillServer(args) => drill::serve(args),
         Command::DrillOutageServer(args) => drill::serve_outage(args),
         Command::Advise(args) => advise::run(args, &term),
+        Command::Serve(args) => cli::serve::run(args),
         Command::Control(args) => cli::control::run(args),
         Command::Completions(args) => cli::packaging::completions::run(args, &cli::command()),
         Command::Man(args) => cli::packaging::man::run(args, cli::command()),

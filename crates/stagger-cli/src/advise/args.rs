@@ -89,10 +89,14 @@ impl AdviseArgs {
             (Question::Deadline, &self.deadline),
             (Question::MinDelay, &self.min_delay),
         ];
-        let given = flags.into_iter().filter_map(|(question, text)| Some((question, text.as_deref()?)));
-        given.into_iter().try_fold(Answers::default(), |known, (question, text)| {
-            let flag = question.name();
-            known.answer(question, text).map_err(|error| CliError::usage(format_args!("--{flag}: {error}")))
-        })
+        answers(flags.into_iter().filter_map(|(question, text)| Some((question, text.as_deref()?))))
     }
+}
+
+/// Parses the answers to these questions. An error names the flag of the question.
+pub(super) fn answers<'a>(given: impl Iterator<Item = (Question, &'a str)>) -> Result<Answers, CliError> {
+    given.into_iter().try_fold(Answers::default(), |known, (question, text)| {
+        let flag = question.name();
+        known.answer(question, text).map_err(|error| CliError::usage(format_args!("--{flag}: {error}")))
+    })
 }

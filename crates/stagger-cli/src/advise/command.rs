@@ -3,9 +3,9 @@ use std::process::ExitCode;
 
 use stagger_core::Seed;
 use stagger_sim::Progress;
-use stagger_sim::advise::advise;
+use stagger_sim::advise::{Question, advise};
 
-use super::args::AdviseArgs;
+use super::args::{AdviseArgs, answers};
 use super::prompt::prompt;
 use super::{html, json, report};
 use crate::output::error::CliError;
@@ -13,6 +13,12 @@ use crate::output::target::Target;
 use crate::output::terminal::Term;
 use crate::output::write::{command_line, print};
 use crate::plot::RenderOptions;
+
+/// Returns the document of the advice for these answers, which have the names of the flags.
+pub(crate) fn recommend(given: &[(Question, &str)], seed: u64, progress: &Progress) -> Result<String, CliError> {
+    let answers = answers(given.iter().copied())?;
+    json::document(&advise(&answers, Seed::new(seed), progress).map_err(CliError::usage)?, seed)
+}
 
 /// Runs `stagger advise`.
 pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {

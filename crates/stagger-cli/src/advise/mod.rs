@@ -12,4 +12,4 @@ mod prompt;
 mod report;
 
 pub(crate) use args::AdviseArgs;
-pub(crate) use command::run;
+pub(crate) use command::{recommend, run};

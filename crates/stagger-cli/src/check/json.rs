@@ -1,5 +1,6 @@
 use serde::Serialize;
-use stagger_sim::lint::{Edit, Estimate, FileFinding, Finding, Place};
+use stagger_core::Policy;
+use stagger_sim::lint::{DeploymentContext, Edit, Estimate, FileFinding, Finding, Place};
 
 use super::files::{FileResult, Note, UnusedFlag};
 use super::result::{CheckResult, LogResult, PolicyResult};
@@ -191,6 +192,12 @@ pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
         log: checked.log.as_ref().map(log_entry),
         known_findings: checked.known,
     })
+}
+
+/// Returns the entry of a policy in the document.
+pub(crate) fn findings_of(policy: Policy, context: &DeploymentContext) -> Result<serde_json::Value, CliError> {
+    let checked = PolicyResult::of(policy, context, &[]);
+    serde_json::to_value(policy_entry(&checked)).map_err(|error| CliError::io("cannot write JSON", error))
 }
 
 fn policy_entry(checked: &PolicyResult) -> PolicyEntry<'_> {

@@ -17,3 +17,4 @@ mod traces;
 pub(crate) use args::{CheckArgs, purposes};
 pub(crate) use command::run;
 pub(crate) use files::{ConfigPolicy, is_file, policies_of};
+pub(crate) use json::findings_of;

@@ -193,15 +193,19 @@ impl PolicyResult {
         self.name.clone().unwrap_or_else(|| self.policy.to_string())
     }
 
-    fn new(args: &PolicyArgs, context: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
-        let policy = args.policy()?;
-        Ok(Self {
-            name: args.policy.clone(),
+    /// Checks a policy without a name.
+    pub(super) fn of(policy: Policy, context: &DeploymentContext, allowed: &[&Rule]) -> Self {
+        Self {
+            name: None,
             policy,
             findings: check(&policy, context),
             fixed: Some(fix(&policy, context, allowed)).filter(|fixed| *fixed != policy),
             estimate: estimate(&policy, context),
-        })
+        }
+    }
+
+    fn new(args: &PolicyArgs, context: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
+        Ok(Self { name: args.policy.clone(), ..Self::of(args.policy()?, context, allowed) })
     }
 }
 

@@ -1,12 +1,13 @@
 use core::time::Duration;
 
 use serde::Serialize;
-use stagger_core::Seed;
+use stagger_core::{Policy, Seed};
 
 use super::clients::Client;
 use super::forecast::{Distribution, Forecast, Shown};
-use super::notes::Note;
+use super::notes::{Note, notes};
 use super::verdict::{Answer, Check, Verdict};
+use crate::output::error::CliError;
 
 /// The output of `stagger plan --json`: schema `stagger.plan/1`.
 ///
@@ -180,6 +181,13 @@ impl<'a> Document<'a> {
     }
 }
 
+/// Returns the document of the forecast of a policy.
+pub(crate) fn forecast_of(policy: Policy) -> Result<serde_json::Value, CliError> {
+    let forecast = Forecast::new(policy, None);
+    let notes = notes(&forecast);
+    serde_json::to_value(Document::new(&forecast, &notes)).map_err(|error| CliError::io("cannot write JSON", error))
+}
+
 fn durations(distribution: Distribution) -> Durations {
     let Distribution { min, max, mean, p10, p50, p90, p99 } = distribution;
     let [min_s, max_s, mean_s, p10_s, p50_s, p90_s, p99_s] = [min, max, mean, p10, p50, p90, p99].map(s);
@@ -242,7 +250,7 @@ mod tests {
         let policy = "exponential base=1s cap=30s jitter=±20% spread=5s max-attempts=inf";
         let document = document(policy, None);
         let text = document["policy"].as_str().unwrap();
-        assert_eq!(text.parse::<stagger_core::Policy>(), policy.parse());
+        assert_eq!(text.parse::<Policy>(), policy.parse());
         assert_eq!(document["max_attempts"], Value::Null);
         assert_eq!(document["complete"], false);
     }

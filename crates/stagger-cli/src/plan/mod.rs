@@ -19,3 +19,5 @@ mod verdict;
 
 pub(crate) use args::PlanArgs;
 pub(crate) use command::run;
+pub(crate) use json::forecast_of;
+pub(crate) use profiles::json as profiles_json;

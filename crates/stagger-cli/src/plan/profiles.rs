@@ -33,7 +33,7 @@ struct List {
     profiles: Vec<Entry>,
 }
 
-pub(super) fn json() -> Result<String, CliError> {
+pub(crate) fn json() -> Result<String, CliError> {
     let entry = |profile: &Profile| Entry {
         name: profile.name(),
         title: profile.title(),

@@ -4,6 +4,7 @@ mod args;
 mod command;
 mod guards;
 mod incident;
+mod race;
 mod runs;
 mod scenario;
 mod settings;
@@ -13,4 +14,6 @@ mod system;
 
 pub(crate) use args::{SimulateArgs, subjects};
 pub(crate) use command::run;
+pub(crate) use incident::mass_disconnects;
+pub(crate) use race::Race;
 pub(crate) use system::{Metric, VerdictEntry, failures, parse_conditions, seconds};

@@ -22,13 +22,21 @@ pub(super) fn simulate(
     term: &Term,
 ) -> Result<(StormReport, RunCount), CliError> {
     let progress = Progress::new();
-    let Plan { spec, scenarios, strategies } = plan;
-    let planned = strategies.len() * seeds.len();
+    let planned = plan.strategies.len() * seeds.len();
     let runs = if planned == 1 { "run" } else { "runs" };
-    let figures = with_progress(&progress, &format!("simulating {planned} {runs}"), interrupt, term, || {
-        Sweep::new().run(strategies, seeds, &progress, |strategy, seed, progress| {
-            scenarios[strategy.scenario].run(strategy, seed, progress).transpose()
-        })
+    let what = format!("simulating {planned} {runs}");
+    with_progress(&progress, &what, interrupt, term, || simulate_with_progress(plan, seeds, &progress))
+}
+
+/// Runs every strategy with every seed; the report contains the runs that finished before the progress was cancelled.
+pub(super) fn simulate_with_progress(
+    plan: &Plan,
+    seeds: &[Seed],
+    progress: &Progress,
+) -> Result<(StormReport, RunCount), CliError> {
+    let Plan { spec, scenarios, strategies } = plan;
+    let figures = Sweep::new().run(strategies, seeds, progress, |strategy, seed, progress| {
+        scenarios[strategy.scenario].run(strategy, seed, progress).transpose()
     });
     let mut storm = StormReport::new(spec.clone());
     let mut finished = 0;
@@ -55,7 +63,7 @@ pub(super) fn simulate(
             storm = storm.with_guards(&*guards.text);
         }
     }
-    Ok((storm, RunCount { planned, finished }))
+    Ok((storm, RunCount { planned: strategies.len() * seeds.len(), finished }))
 }
 
 /// Does `work` on this thread, while another draws the progress line and cancels the progress after an interrupt.

@@ -212,6 +212,11 @@ impl Settings {
         parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{origin}: {error}")))
     }
 
+    /// Returns the names and texts of all settings that were given.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.entries.iter().map(|entry| (&*entry.name, &*entry.text))
+    }
+
     /// Returns whether a setting was given.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name)

@@ -37,7 +37,11 @@ pub(super) struct Strategy {
 impl Plan {
     /// Returns the plan of a request: each policy with each of the guards, and each combination of swept values.
     pub(super) fn new(request: &Request, args: &PolicyArgs) -> Result<Self, CliError> {
-        let policies = named_policies(&request.compare, args)?;
+        Self::of_policies(request, &named_policies(&request.compare, args)?)
+    }
+
+    /// Returns the plan of a request with these named policies, in place of those it names.
+    pub(super) fn of_policies(request: &Request, policies: &[(String, Policy)]) -> Result<Self, CliError> {
         let sweep = Sweep::parse(&request.sweep)?;
         // Before a large number of combinations is built.
         check_runs(request, policies.len(), &sweep)?;
@@ -47,7 +51,7 @@ impl Plan {
         check_runs(request, policies.len() * guards.len().max(1), &sweep)?;
         let (scenarios, numbers) = scenarios(request, &combinations)?;
         let mut strategies = Vec::new();
-        for (name, policy) in &policies {
+        for (name, policy) in policies {
             let own = request.own_guards.get(name).map(|text| text.parse::<Guards>()).transpose();
             let own = own.map_err(|error| CliError::usage(format_args!("{name}: {error}")))?;
             let with_guards: Vec<(String, Option<&Guards>)> = match guards {

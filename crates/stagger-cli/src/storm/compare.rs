@@ -67,7 +67,8 @@ fn split_list(list: &str) -> Vec<String> {
     entries
 }
 
-fn short_name(name: &str) -> String {
+/// Returns the name of a policy in tables: its text if that is short, else the first word.
+pub(crate) fn short_name(name: &str) -> String {
     let is_short = name.chars().count() <= MAX_NAME;
     let word = name.split_whitespace().next().unwrap_or(name);
     if is_short { name.to_owned() } else { word.to_owned() }

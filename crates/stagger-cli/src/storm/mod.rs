@@ -28,7 +28,7 @@ mod timeline;
 mod write;
 
 pub(crate) use assertion::{Condition, is_name_of, parse_assertions};
-pub(crate) use compare::{named_policies, number_duplicates};
+pub(crate) use compare::{named_policies, number_duplicates, short_name};
 pub(crate) use csv::csv_text;
 pub(crate) use finish::{RunCount, finish};
 pub(crate) use interrupt::Interrupt;
@@ -36,3 +36,4 @@ pub(crate) use markdown::escaped as markdown_text;
 pub(crate) use outputs::{Format, OutputArgs, Outputs};
 pub(crate) use progress::ProgressLine;
 pub(crate) use timeline::{SAMPLED_CLIENTS, Timeline, downsample, resample};
+pub(crate) use write::rendered;

@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use stagger_sim::storm::StormReport;
 
 use super::charts::charts;
@@ -9,6 +7,7 @@ use super::{csv, html, markdown, summary, svg};
 use crate::output::error::CliError;
 use crate::output::write::{command_line, print, to_json};
 use crate::plot::RenderOptions;
+use crate::plot::page::Chart;
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.
 pub(crate) fn write(
@@ -26,14 +25,32 @@ pub(crate) fn write(
         svg::write(storm, results, &charts, &directory)?;
     }
     for (format, target) in targets {
-        let bytes: Cow<'_, [u8]> = match format {
-            Format::Html => html::page(storm, results, &charts, &document, &command_line()).into_bytes().into(),
-            Format::Csv => csv::metrics(results)?.into(),
-            Format::CsvSeries => csv::time_series(storm)?.into(),
-            Format::Markdown => markdown::table(storm, results).into_bytes().into(),
-            Format::Json => document.as_bytes().into(),
-        };
+        let bytes = render(storm, results, &charts, &document, format, &command_line())?;
         target.write(&bytes)?;
     }
     if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, options).as_bytes()) }
+}
+
+/// Returns the document in one format; `command` is the command line that reproduces it.
+pub(crate) fn rendered(storm: &StormReport, format: Format, command: &str) -> Result<Vec<u8>, CliError> {
+    let results = Results::from_storm(storm);
+    let charts = if format == Format::Html { charts(storm, &results) } else { Vec::new() };
+    render(storm, &results, &charts, &to_json(storm)?, format, command)
+}
+
+fn render(
+    storm: &StormReport,
+    results: &Results<'_>,
+    charts: &[Chart],
+    document: &str,
+    format: Format,
+    command: &str,
+) -> Result<Vec<u8>, CliError> {
+    Ok(match format {
+        Format::Html => html::page(storm, results, charts, document, command).into_bytes(),
+        Format::Csv => csv::metrics(results)?,
+        Format::CsvSeries => csv::time_series(storm)?,
+        Format::Markdown => markdown::table(storm, results).into_bytes(),
+        Format::Json => document.as_bytes().to_vec(),
+    })
 }

@@ -10,6 +10,5 @@ mod subject;
 pub(super) use notes::Note;
 pub(crate) use policies::{ConfigPolicy, policies_of};
 pub(super) use read::{FileResult, UnusedFlag};
-pub(super) use report::{Detail, section};
-pub(super) use report::{Shown, section, shown};
+pub(super) use report::{Detail, Shown, section, shown};
 pub(crate) use subject::is_file;

@@ -2,7 +2,7 @@ use super::reference::Variant;
 
 /// A published incident as a model: what is known and what is assumed, and two files that differ by the cure.
 #[derive(Debug)]
-pub(in crate::simulate) struct Incident {
+pub(crate) struct Incident {
     /// `@incident/` and its name.
     pub(super) reference: &'static str,
     pub(super) title: &'static str,

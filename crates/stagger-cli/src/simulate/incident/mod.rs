@@ -3,6 +3,7 @@
 mod catalog;
 mod command;
 mod comparison;
+mod mass_disconnect;
 mod outcome;
 mod picture;
 mod printed;
@@ -10,4 +11,5 @@ mod reference;
 mod report;
 
 pub(super) use command::run;
+pub(crate) use mass_disconnect::mass_disconnects;
 pub(super) use reference::Reference;

@@ -1,0 +1,23 @@
+use serde_json::{Value, json};
+
+use super::reply::{Failure, Json};
+use crate::plan::profiles_json;
+use crate::simulate::mass_disconnects;
+
+/// Answers with the profiles and the incidents that the page offers.
+pub(super) async fn answer() -> Result<Json, Failure> {
+    let profiles: Value = serde_json::from_str(&profiles_json()?).unwrap_or_default();
+    let incidents = mass_disconnects()?.into_iter().map(|one| {
+        json!({
+            "title": one.title(),
+            "happened": one.happened(),
+            "policies": [one.without_cure, one.with_cure],
+            "settings": one.settings,
+        })
+    });
+    Ok(Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "profiles": profiles["profiles"],
+        "incidents": incidents.collect::<Vec<_>>(),
+    })))
+}

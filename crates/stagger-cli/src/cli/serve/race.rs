@@ -1,0 +1,191 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use stagger_sim::Progress;
+use stagger_sim::reconnect::ReconnectFigures;
+use stagger_sim::storm::{Better, Importance, Metric, Quantity, RunFigures, StormReport};
+
+use super::events::{self, Events, Gone};
+use super::jobs::{Jobs, Place};
+use super::limits::{MAX_BINS, MAX_DOTS, MAX_SHOWN_ATTEMPTS};
+use super::question::{Question, RaceQuestion};
+use super::reply::Failure;
+use super::sentence::sentence;
+use crate::simulate::Race;
+
+/// Number of clients in one event.
+const CHUNK: usize = 500;
+
+/// Answers with the figures of all policies, and then with what the clients of each do.
+pub(super) async fn answer(
+    State(jobs): State<Arc<Jobs>>,
+    Question(question): Question<RaceQuestion>,
+) -> Result<Response, Failure> {
+    let race = Arc::new(question.race()?);
+    let place = jobs.admit()?;
+    Ok(events::answer(move |events| send(race, place, events)))
+}
+
+async fn send(race: Arc<Race>, place: Place, events: Events) -> Result<Result<(), Failure>, Gone> {
+    let progress = Arc::new(Progress::new());
+    let shared = Arc::clone(&race);
+    let run = place.run(Arc::clone(&progress), move |progress| shared.run(progress));
+    let storm = match events.with_progress(&progress, run).await? {
+        Ok(Ok(Some(storm))) => storm,
+        Ok(Ok(None)) => return Err(Gone),
+        Ok(Err(error)) => return Ok(Err(error.into())),
+        Err(failure) => return Ok(Err(failure)),
+    };
+    events.send("figures", &figures(&race, &storm)).await?;
+    for (nth, strategy) in storm.strategies.iter().enumerate() {
+        let attempts = strategy.runs.first().and_then(|run| match &run.figures {
+            RunFigures::Reconnect(figures) => Some(figures.attempts_per_client),
+            _ => None,
+        });
+        let clients = shown(race.scenario().clients(), attempts.unwrap_or(1.0));
+        let shared = Arc::clone(&race);
+        let sampled =
+            place.run(Arc::new(Progress::new()), move |progress| shared.sampled(nth, clients, progress)).await;
+        match sampled {
+            Ok(Some(sampled)) => send_clients(nth, clients, &sampled, &events).await?,
+            Ok(None) => return Err(Gone),
+            Err(failure) => return Ok(Err(failure)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Returns the number of clients to show, with so many attempts each.
+fn shown(clients: u64, attempts_each: f64) -> u32 {
+    let most = (MAX_SHOWN_ATTEMPTS as f64 / attempts_each.max(1.0)).max(1.0) as u64;
+    u32::try_from(clients.min(MAX_DOTS).min(most)).unwrap_or(1)
+}
+
+/// Sends the clients, each with the times at which it lost its connection, made an attempt, and was connected.
+async fn send_clients(nth: usize, clients: u32, figures: &ReconnectFigures, events: &Events) -> Result<(), Gone> {
+    let ids: Vec<usize> = (0..clients as usize).collect();
+    events.send("clients", &json!({ "policy": nth, "count": clients, "latency": latency(figures) })).await?;
+    for chunk in ids.chunks(CHUNK) {
+        let times = |all: &[Vec<core::time::Duration>], id: usize| -> Vec<u64> {
+            let own = all.get(id).map_or(&[][..], Vec::as_slice);
+            own.iter().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).collect()
+        };
+        let lists: Vec<[Vec<u64>; 3]> = chunk
+            .iter()
+            .map(|&id| [&figures.sample_losses, &figures.sample, &figures.sample_connects].map(|all| times(all, id)))
+            .collect();
+        events.send("events", &json!({ "policy": nth, "clients": lists })).await?;
+    }
+    Ok(())
+}
+
+/// Number of intervals in which the latency is shown.
+const LATENCY_INTERVALS: f64 = 200.0;
+
+/// The least length of such an interval, in seconds.
+const MIN_LATENCY_BIN_S: f64 = 0.5;
+
+/// Returns how long the handshakes of the shown clients took, from the arrival of the attempt: the median and the 99th
+/// percentile of those that ended in each interval; null if none did.
+fn latency(figures: &ReconnectFigures) -> Value {
+    let mut taken: Vec<(f64, f64)> = Vec::new();
+    for (connects, arrivals) in figures.sample_connects.iter().zip(&figures.sample) {
+        for connect in connects {
+            let before = arrivals.partition_point(|arrival| arrival <= connect);
+            if let Some(arrival) = before.checked_sub(1).map(|at| arrivals[at]) {
+                taken.push((connect.as_secs_f64(), (*connect - arrival).as_secs_f64()));
+            }
+        }
+    }
+    let end = taken.iter().map(|(at, _)| *at).fold(0.0, f64::max);
+    let bin_s = (end / LATENCY_INTERVALS).max(MIN_LATENCY_BIN_S);
+    let mut bins = vec![Vec::new(); (end / bin_s) as usize + 1];
+    for (at, length) in taken {
+        bins[(at / bin_s) as usize].push(length);
+    }
+    let quantile = |bin: &mut Vec<f64>, share: f64| {
+        bin.sort_by(f64::total_cmp);
+        let at = ((bin.len() as f64 * share).ceil() as usize).saturating_sub(1);
+        bin.get(at).copied()
+    };
+    let p50: Vec<_> = bins.iter_mut().map(|bin| quantile(bin, 0.5)).collect();
+    let p99: Vec<_> = bins.iter_mut().map(|bin| quantile(bin, 0.99)).collect();
+    json!({ "bin_s": bin_s, "p50_s": p50, "p99_s": p99 })
+}
+
+/// Returns the figures of all policies, with their curves, and the sentence that answers which is better.
+fn figures(race: &Race, storm: &StormReport) -> Value {
+    let policies = storm.strategies.iter().map(|strategy| {
+        let figures = strategy.runs.first().map(|run| &run.figures);
+        let mut values = figures.map_or(Value::Null, |figures| json!(figures));
+        let curves = values.as_object_mut().map(|values| {
+            // The curves follow, and the rest is in the export.
+            for series in ["clients_by_attempts", "recovered_percentiles_s", "sample_s", "arrivals", "connects"] {
+                values.remove(series);
+            }
+        });
+        let curves = curves.and(figures).map_or(Value::Null, curves_of);
+        json!({
+            "name": strategy.name,
+            "policy": strategy.policy,
+            "figures": values,
+            "curves": curves,
+        })
+    });
+    json!({
+        "command": race.command(),
+        "sentence": sentence(race, storm),
+        "scenario": storm.scenario,
+        "metrics": storm.scenario.metrics().iter().map(metric).collect::<Vec<_>>(),
+        "policies": policies.collect::<Vec<_>>(),
+    })
+}
+
+fn metric(metric: &Metric) -> Value {
+    json!({
+        "key": metric.key,
+        "heading": metric.heading,
+        "quantity": match metric.quantity {
+            Quantity::Count => "count",
+            Quantity::Seconds => "seconds",
+            Quantity::Ratio => "ratio",
+            _ => "number",
+        },
+        "better": match metric.better {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+            Better::Neither => "neither",
+        },
+        "is_primary": metric.importance == Importance::Primary,
+    })
+}
+
+/// Returns arrivals and connections per bin, in at most [`MAX_BINS`] bins.
+fn curves_of(figures: &RunFigures) -> Value {
+    let RunFigures::Reconnect(figures) = figures else { return Value::Null };
+    let longest = figures.arrivals.len().max(figures.connects.len());
+    let factor = longest.div_ceil(MAX_BINS).max(1);
+    let added = |bins: &[u32]| -> Vec<u64> {
+        bins.chunks(factor).map(|chunk| chunk.iter().map(|&count| u64::from(count)).sum()).collect()
+    };
+    json!({
+        "bin_s": figures.bin_s * factor as f64,
+        "arrivals": added(&figures.arrivals),
+        "connects": added(&figures.connects),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_clients_are_shown_the_more_attempts_each_makes() {
+        assert_eq!(shown(500, 1.0), 500);
+        assert_eq!(shown(1_000_000, 2.0), 10_000);
+        assert_eq!(shown(10_000, 100.0), 3_000);
+        assert_eq!([shown(10_000, 1e12), shown(1, f64::NAN), shown(7, f64::INFINITY)], [1, 1, 1]);
+    }
+}
