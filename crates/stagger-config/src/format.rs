@@ -29,6 +29,8 @@ pub enum Format {
     Polly,
     /// Azure Functions: `host.json` and `function.json`.
     AzureFunctions,
+    /// Azure Service Bus and Event Hubs: the retry options of their clients in `host.json` and `appsettings.json`.
+    ServiceBus,
     /// Spring: the retries of Spring Boot and Spring Cloud that properties set.
     SpringRetry,
     /// Spring Cloud Gateway: the filter `Retry`.
@@ -52,7 +54,7 @@ pub enum Format {
 }
 
 /// Names on the command line, titles, and the versions whose defaults apply where a file is silent.
-const FORMATS: [(Format, &str, &str, &str); 22] = [
+const FORMATS: [(Format, &str, &str, &str); 23] = [
     (Format::Grpc, "grpc", "gRPC service config", "gRPC proposal A6, grpc-go 1.77"),
     (Format::Envoy, "envoy", "Envoy", "Envoy 1.39"),
     (Format::Istio, "istio", "Istio", "Istio 1.29"),
@@ -65,6 +67,7 @@ const FORMATS: [(Format, &str, &str, &str); 22] = [
     (Format::DotNet, "dotnet", ".NET HTTP resilience", "Microsoft.Extensions.Http.Resilience 10"),
     (Format::Polly, "polly", "Polly", "Polly 8.6"),
     (Format::AzureFunctions, "azure-functions", "Azure Functions", "Azure Functions 4"),
+    (Format::ServiceBus, "service-bus", "Azure Service Bus", "Azure.Messaging.ServiceBus 7"),
     (Format::SpringRetry, "spring-retry", "Spring Retry", "Spring Boot 3.5, Spring Cloud 2025.0"),
     (Format::SpringGateway, "spring-gateway", "Spring Cloud Gateway", "Spring Cloud Gateway 4.3"),
     (Format::Aws, "aws", "AWS SDKs", "AWS SDKs, May 2026"),

@@ -8,6 +8,8 @@ mod ci;
 mod described;
 #[path = "suite/export.rs"]
 mod export;
+#[path = "suite/hazards.rs"]
+mod hazards;
 #[path = "suite/hostile.rs"]
 mod hostile;
 #[path = "suite/kubernetes.rs"]

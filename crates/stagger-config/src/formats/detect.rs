@@ -2,7 +2,9 @@
 
 use super::ci::{github, gitlab};
 use super::cluster::{self, Object};
-use super::library::{aws, azure_functions, dotnet, grpc, polly, resilience4j, spring_gateway, spring_retry};
+use super::library::{
+    aws, azure_functions, dotnet, grpc, polly, resilience4j, service_bus, spring_gateway, spring_retry,
+};
 use super::proxy::{envoy, haproxy, nginx};
 use super::restart::{compose, systemd};
 use super::step_functions;
@@ -154,6 +156,9 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
         entries.extend(envoy::read(document));
     } else if is_wanted(Format::AzureFunctions) && azure_functions::is_functions(document) {
         entries.extend(azure_functions::read(document));
+        if is_wanted(Format::ServiceBus) {
+            entries.extend(service_bus::read(document));
+        }
     } else if is_wanted(Format::GitHub) && github::is_workflow(document) {
         entries.extend(github::read(document));
     } else if is_wanted(Format::GitLab) && gitlab::is_pipeline(document) {
@@ -172,12 +177,16 @@ fn strategies(document: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
     let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
     let handlers = is_wanted(Format::DotNet) && dotnet::has_section(document);
     let strategies = is_wanted(Format::Polly) && polly::has_strategy(document);
+    let clients = is_wanted(Format::ServiceBus) && service_bus::has_options(document);
     let mut found = if handlers { dotnet::read(document) } else { Vec::new() };
     if strategies {
         found.extend(polly::read(document));
     }
+    if clients {
+        found.extend(service_bus::read(document));
+    }
     found.sort_by_key(|entry| entry.span);
-    (handlers || strategies).then_some(found)
+    (handlers || strategies || clients).then_some(found)
 }
 
 fn is_envoy(document: &Node) -> bool {

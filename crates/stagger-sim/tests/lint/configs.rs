@@ -323,6 +323,31 @@ fn a_server_that_is_never_left_out_is_found_and_mended() {
 }
 
 #[test]
+fn rejections_that_are_retried_and_runs_that_pile_up_are_found_and_mended() {
+    let front = |conditions: &str| {
+        let limited = "server { listen 8081; limit_req zone=one; location / { proxy_pass http://10.0.0.9; } }\n";
+        NGINX.replace("10.0.0.1;", "127.0.0.1:8081;").replace(
+            "        proxy_pass",
+            &format!("        proxy_next_upstream {conditions};\n        proxy_next_upstream_timeout 5s;\n        proxy_next_upstream_tries 2;\n        proxy_pass"),
+        ) + limited
+    };
+    let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: sync}\nspec:\n  schedule: '*/5 * * * *'\n  jobTemplate: {spec: {template: {spec: {}}}}\n";
+    let allowed = cron.replace("  jobTemplate", "  concurrencyPolicy: Allow\n  jobTemplate");
+    for (text, code, part) in [
+        (front("error http_503 timeout"), "C014", "proxy_next_upstream error timeout;\n"),
+        (front("http_503"), "C014", "proxy_next_upstream off;\n"),
+        (cron.to_owned(), "C015", "  concurrencyPolicy: Forbid\n  schedule: '*/5"),
+        (allowed, "C015", "  concurrencyPolicy: Forbid\n  jobTemplate"),
+    ] {
+        let found = read(&text).check();
+        assert_eq!(codes(&found), [code], "{text}");
+        let fixed = found[0].fix().unwrap().applied_to(&text).unwrap();
+        assert!(fixed.contains(part), "{part}\n{fixed}");
+        assert_eq!(codes(&read(&fixed).check()), [""; 0], "{fixed}");
+    }
+}
+
+#[test]
 fn what_applies_to_nothing_has_no_other_finding() {
     let text = DAPR.replace("orders: {retry: always", "orders: {retry: other");
     assert_eq!(codes(&read(&text).check()), ["C009"]);

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
+use super::cron;
 use super::object::Object;
 use crate::entry::{Entry, EntryKind, Limit, RemarkKind, Setting, Settings};
 use crate::fields::{Field, Fields};
@@ -46,7 +47,9 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
     };
     let pod = object.node.at(template);
     if let Some((path, spec)) = job.and_then(|path| Some((path, object.node.at(path)?))) {
-        entries.push(restarts_of_a_job(object, path, spec, pod));
+        let mut entry = restarts_of_a_job(object, path, spec, pod);
+        entry.remarks.extend(cron::overlap(object, &entry.settings));
+        entries.push(entry);
     }
     let Some(pod) = pod else { return };
     for kind in ["initContainers", "containers"] {

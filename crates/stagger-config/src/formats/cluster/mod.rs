@@ -1,5 +1,6 @@
 //! Objects of a Kubernetes cluster, of it and of what extends it.
 
+mod cron;
 mod dapr;
 mod gateway_api;
 mod istio;

@@ -6,5 +6,6 @@ pub(crate) mod dotnet;
 pub(crate) mod grpc;
 pub(crate) mod polly;
 pub(crate) mod resilience4j;
+pub(crate) mod service_bus;
 pub(crate) mod spring_gateway;
 pub(crate) mod spring_retry;

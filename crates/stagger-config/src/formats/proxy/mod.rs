@@ -3,4 +3,5 @@
 pub(crate) mod conditions;
 pub(crate) mod envoy;
 pub(crate) mod haproxy;
+mod limiter;
 pub(crate) mod nginx;

@@ -5,6 +5,7 @@
 use core::time::Duration;
 use std::collections::HashMap;
 
+use super::limiter::{self, Limiter};
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::whole;
 use crate::format::Format;
@@ -24,7 +25,15 @@ type Block<'a> = HashMap<&'a str, &'a Directive>;
 struct Group {
     /// Servers that are not `down`, backups included.
     servers: u32,
+    /// Their addresses.
+    addresses: Vec<String>,
     remarks: Vec<Remark>,
+}
+
+/// What the whole file says that a location does not.
+struct File<'a> {
+    groups: Groups<'a>,
+    limiters: Vec<Limiter<'a>>,
 }
 
 pub(crate) fn is_nginx(found: &[Directive]) -> bool {
@@ -39,7 +48,8 @@ pub(crate) fn read(found: &[Directive]) -> Vec<Entry> {
     let mut groups = Groups::new();
     collect_groups(found, &mut groups);
     let mut entries = Vec::new();
-    walk(found, &mut Vec::new(), &mut Vec::new(), &groups, &mut entries);
+    let file = File { groups, limiters: limiter::limiters(found) };
+    walk(found, &mut Vec::new(), &mut Vec::new(), &file, &mut entries);
     entries
 }
 
@@ -49,10 +59,13 @@ fn collect_groups<'a>(found: &'a [Directive], groups: &mut Groups<'a>) {
             collect_groups(&directive.block, groups);
             continue;
         }
-        let mut group = Group { servers: 0, remarks: Vec::new() };
+        let mut group = Group { servers: 0, addresses: Vec::new(), remarks: Vec::new() };
         for server in directive.block.iter().filter(|inner| inner.name() == "server") {
             let has = |word: &str| server.words.iter().skip(2).any(|other| other == word);
-            group.servers += u32::from(!has("down"));
+            if !has("down") {
+                group.servers += 1;
+                group.addresses.push(server.first().to_owned());
+            }
             if has("max_fails=0") {
                 group.remarks.push(Remark {
                     kind: RemarkKind::Hazard,
@@ -71,13 +84,13 @@ fn walk<'a>(
     found: &'a [Directive],
     above: &mut Vec<Block<'a>>,
     path: &mut Vec<String>,
-    groups: &Groups<'_>,
+    file: &File<'_>,
     entries: &mut Vec<Entry>,
 ) {
     above.push(found.iter().map(|directive| (directive.name(), directive)).collect());
     for directive in found {
         if let Some(module) = MODULES.iter().find(|module| directive.name().strip_suffix("_pass") == Some(module)) {
-            entries.push(passed(directive, module, above, path, groups));
+            entries.push(passed(directive, module, above, path, file));
         }
         if !directive.block.is_empty() && directive.name() != "upstream" {
             // The outer blocks of every file say nothing about the place.
@@ -85,7 +98,7 @@ fn walk<'a>(
             if is_named {
                 path.push(directive.words.join(" "));
             }
-            walk(&directive.block, above, path, groups, entries);
+            walk(&directive.block, above, path, file, entries);
             if is_named {
                 path.pop();
             }
@@ -99,7 +112,7 @@ fn applying<'a>(above: &[Block<'a>], name: &str) -> Option<&'a Directive> {
     above.iter().rev().find_map(|block| block.get(name).copied())
 }
 
-fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], groups: &Groups<'_>) -> Entry {
+fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], file: &File<'_>) -> Entry {
     let target = pass.first();
     let place = [path, &[format!("{} {target}", pass.name())]].concat().join(" > ");
     let mut entry = Entry::new(Format::Nginx, EntryKind::Call, place.clone(), pass.span);
@@ -119,7 +132,7 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     let overall = length("next_upstream_timeout");
     let host = target.split_once("://").map_or(target, |(_, rest)| rest);
     let host = host.split('/').next().unwrap_or_default();
-    let group = groups.get(host);
+    let group = file.groups.get(host);
     let conditions = named("next_upstream");
     let words = conditions.map(|found| found.words.iter().skip(1).map(String::as_str).collect::<Vec<_>>());
     let words = words.unwrap_or_else(|| vec!["error", "timeout"]);
@@ -160,6 +173,11 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         entry.settings.base = Some(Setting::default(Duration::ZERO));
         entry.settings.jitter = Some(Setting::default(stagger_core::Jitter::None));
         entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
+        let addresses = group.map(|group| &*group.addresses).unwrap_or_default();
+        if let Some((conditions, text)) = conditions.zip(limiter::retried(&file.limiters, addresses, &words)) {
+            let (path, span) = (place.clone(), conditions.span);
+            entry.remarks.push(Remark { kind: RemarkKind::Hazard, path, span, text });
+        }
         entry.may_repeat_unsafe = Some(words.contains(&"non_idempotent"));
         if entry.settings.timeout.is_some_and(|timeout| timeout.value == Limit::None) {
             entry

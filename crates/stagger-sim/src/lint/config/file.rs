@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::edits::Editor;
 use super::processes;
 use super::remedy::{self, Remedy};
-use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, MAKES_WORSE, REFUSED_VALUE};
+use crate::lint::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, REFUSED_VALUE};
 use crate::lint::{DeploymentContext, FileFinding};
 
 /// A configuration of another system, with what has been read from it.
@@ -164,7 +164,7 @@ fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
             RemarkKind::NoEffect if is_whole => &BINDS_NOTHING,
             RemarkKind::NoEffect => &FIELD_WITHOUT_EFFECT,
             RemarkKind::Invalid => &REFUSED_VALUE,
-            RemarkKind::Hazard => &MAKES_WORSE,
+            RemarkKind::Hazard => remedy::hazard_rule(entry, remark),
             _ => return None,
         };
         let field = editor.key(remark.span);

@@ -24,7 +24,7 @@ impl Layer {
         Some(match format {
             Format::Envoy | Format::EnvoyGateway | Format::GatewayApi | Format::Nginx | Format::Haproxy => Self::Edge,
             Format::StepFunctions => Self::Workflow,
-            Format::Grpc | Format::Resilience4j | Format::DotNet => Self::Library,
+            Format::Grpc | Format::Resilience4j | Format::DotNet | Format::ServiceBus => Self::Library,
             Format::Istio | Format::Linkerd | Format::Dapr => Self::Mesh,
             _ => return None,
         })

@@ -7,10 +7,11 @@ use stagger_core::text::Compact;
 
 use super::edits::{Editor, Line};
 use super::translate::{self, beside, milliseconds, nginx_time, notation};
-use crate::lint::Finding;
 use crate::lint::analysis::brief;
 use crate::lint::change::Change;
 use crate::lint::file::Edit;
+use crate::lint::rules::config::{MAKES_WORSE, REJECTIONS_RETRIED, RUNS_PILE_UP};
+use crate::lint::{Finding, Rule};
 
 /// A finding of a rule for policies, and the limits that a fix has to keep.
 pub(super) struct Aim<'a> {
@@ -53,13 +54,45 @@ pub(super) fn ineffective(remark: &Remark, editor: &Editor<'_>) -> Remedy {
     Remedy { edits: editor.remove(remark.span), ..Remedy::words("remove the line, or write what it needs") }
 }
 
+/// Returns the rule for what makes a failure worse.
+pub(super) fn hazard_rule(entry: &Entry, remark: &Remark) -> &'static Rule {
+    match entry.format {
+        Format::Kubernetes => &RUNS_PILE_UP,
+        Format::Nginx if condition(remark).is_some() => &REJECTIONS_RETRIED,
+        _ => &MAKES_WORSE,
+    }
+}
+
+/// Returns the condition that a remark is about: a word in backticks.
+fn condition(remark: &Remark) -> Option<&str> {
+    remark.text.split('`').nth(1)
+}
+
 /// Mends what makes a failure worse.
 pub(super) fn hazard(entry: &Entry, remark: &Remark, editor: &Editor<'_>) -> Remedy {
-    match entry.format {
-        Format::Nginx => {
+    match (entry.format, condition(remark)) {
+        (Format::Nginx, Some(condition)) => {
+            let (left, edits) = editor.without(remark.span, &format!(" {condition}"));
+            let name = editor.key(remark.span);
+            let advice = "leave the condition out, or let the limiter answer with a status that is not among them, by limit_req_status";
+            if left.trim_end_matches(';').trim() != name {
+                return Remedy::directive(&left, edits, advice);
+            }
+            // It is the only one.
+            let off = format!("{name} off;");
+            Remedy::directive(&off, editor.replace_text(remark.span, &off), advice)
+        }
+        (Format::Nginx, None) => {
             let (text, edits) = editor.without(remark.span, " max_fails=0");
             let advice = "leave out a server for a while after a failure, which is the default: fail_timeout is 10s";
             Remedy { text, advice: advice.to_owned(), edits }
+        }
+        (Format::Kubernetes, _) => {
+            let line = Line::text("concurrencyPolicy", "Forbid");
+            let is_stated = editor.key(remark.span) == line.key;
+            let edits = if is_stated { editor.replace(remark.span, &line) } else { editor.before(remark.span, &line) };
+            let advice = "start no run while another one goes on, or end it in time with activeDeadlineSeconds";
+            Remedy::line(editor, &line, edits, advice)
         }
         _ => Remedy::words(
             "write depends_on as a mapping, with `condition: service_healthy`, and give these services a healthcheck",

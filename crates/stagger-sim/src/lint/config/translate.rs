@@ -37,6 +37,7 @@ pub(super) fn attempts(most: u32, entry: &Entry, editor: &Editor<'_>) -> Option<
         Format::Dapr => ("maxRetries", retries),
         Format::SpringGateway => ("retries", retries),
         Format::AzureFunctions => ("maxRetryCount", retries),
+        Format::ServiceBus => ("maxRetries", retries),
         Format::Nginx => {
             let tries = stated.filter(|span| editor.key(*span).ends_with("_tries"));
             return Some(nginx(&format!("tries {most}"), tries, entry, editor));
@@ -89,7 +90,7 @@ pub(super) fn notation(format: Format, length: Duration) -> Option<String> {
     Some(match format {
         Format::Grpc | Format::Envoy => format!("{}s", length.as_secs_f64()),
         Format::Istio | Format::Dapr => Compact(length).to_string(),
-        Format::DotNet | Format::Polly | Format::AzureFunctions => {
+        Format::DotNet | Format::Polly | Format::AzureFunctions | Format::ServiceBus => {
             let (whole, ms) = (length.as_secs(), length.subsec_millis());
             let clock = format!("{:02}:{:02}:{:02}", whole / 3_600 % 24, whole / 60 % 60, whole % 60);
             let fraction = if ms == 0 { String::new() } else { format!(".{ms:03}") };

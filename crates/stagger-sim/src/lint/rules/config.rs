@@ -154,3 +154,27 @@ pub(in crate::lint) static NO_RETRY_BUDGET: Rule = Rule {
               retry_budget, and to a DestinationRule of Istio that leaves the number of retries at once unlimited.",
     check: |_| None,
 };
+
+pub(in crate::lint) static REJECTIONS_RETRIED: Rule = Rule {
+    code: "C014",
+    name: "rejections-retried",
+    severity: Severity::Warning,
+    title: "what a rate limiter rejects is sent again",
+    rationale: "the limiter sheds load, and each of its rejections becomes another request, which counts against the limit as well",
+    details: "Applies to a location of nginx that passes a request on after the status (http_503, http_429 and others) with which \
+              limit_req or limit_conn of a server of the same file, behind it, rejects: 503 unless limit_req_status says \
+              otherwise. Leave the condition out, or let the limiter answer with a status that is not retried.",
+    check: |_| None,
+};
+
+pub(in crate::lint) static RUNS_PILE_UP: Rule = Rule {
+    code: "C015",
+    name: "runs-pile-up",
+    severity: Severity::Warning,
+    title: "runs of a job that fail pile up",
+    rationale: "while what the job needs is down, every run that begins adds its retries to those of the runs before it",
+    details: "Applies to a CronJob of Kubernetes with concurrencyPolicy Allow, which is the default, whose runs begin more often than \
+              the delays before the retries of one run take together (630 s with the default backoffLimit of 6), unless \
+              activeDeadlineSeconds ends a run before the next begins. Applies to schedules of less than an hour.",
+    check: |_| None,
+};

@@ -49,7 +49,7 @@ pub(in crate::lint) static OF_SYSTEMS: [&Rule; 6] = [
 ];
 
 /// The rules for configurations of other systems, ordered by code.
-pub(in crate::lint) static OF_CONFIGS: [&Rule; 13] = [
+pub(in crate::lint) static OF_CONFIGS: [&Rule; 15] = [
     &config::RETRIES_BY_DEFAULT,
     &config::LAYERS_OF_FILES,
     &config::NO_TIMEOUT,
@@ -63,4 +63,6 @@ pub(in crate::lint) static OF_CONFIGS: [&Rule; 13] = [
     &config::LAYERS_INVERT,
     &config::NO_RETRY_BUDGET,
     &config::MAKES_WORSE,
+    &config::REJECTIONS_RETRIED,
+    &config::RUNS_PILE_UP,
 ];
