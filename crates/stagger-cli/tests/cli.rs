@@ -59,6 +59,8 @@ mod plan;
 mod recipes;
 #[path = "cli/results.rs"]
 mod results;
+#[path = "cli/serve/mod.rs"]
+mod serve;
 #[path = "cli/signals.rs"]
 mod signals;
 #[path = "cli/simulate.rs"]
@@ -71,6 +73,10 @@ mod simulate_report;
 mod simulate_system;
 #[path = "cli/stdin.rs"]
 mod stdin;
+// What `stagger serve` exports as a test, so that it compiles and passes.
+#[rustfmt::skip]
+#[path = "cli/golden/storm_test.rs"]
+mod storm_test;
 #[path = "cli/store.rs"]
 mod store;
 #[path = "cli/streams.rs"]

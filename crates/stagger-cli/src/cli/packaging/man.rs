@@ -14,7 +14,7 @@ use crate::output::error::CliError;
 #[command(after_help = "Read it with `stagger man | man -l -`, or `stagger man run | man -l -`.")]
 pub(crate) struct ManArgs {
     /// Subcommand to describe [default: stagger itself]
-    #[arg(value_parser = ["run", "wait", "plan", "check", "simulate", "drill", "advise", "control", "completions", "man"])]
+    #[arg(value_parser = ["run", "wait", "plan", "check", "simulate", "drill", "advise", "serve", "control", "completions", "man"])]
     command: Option<String>,
 }
 

@@ -56,9 +56,8 @@ impl Place {
         progress: Arc<Progress>,
         work: impl FnOnce(&Progress) -> T + Send + 'static,
     ) -> Result<T, Failure> {
+        let cancel = CancelOnDrop(progress.cancel_token().clone());
         let turn = Arc::clone(&self.running).acquire_owned().await;
-        let token = progress.cancel_token().clone();
-        let cancel = CancelOnDrop(token.clone());
         let running = tokio::task::spawn_blocking(move || {
             // Held until the work has ended, however soon its caller is gone.
             let _turn = turn;

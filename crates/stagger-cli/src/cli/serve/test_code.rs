@@ -28,7 +28,7 @@ pub(super) fn test_code(command: &str, policy: &Policy, storm: &StormReport) -> 
     format!(
         "//! The claims are the figures of: {}\n\n{durations}use stagger_core::{{Policy, Seed}};\nuse \
          stagger_sim::reconnect::{names};\nuse stagger_sim::testing::StormTest;\n\n#[test]\nfn \
-         clients_that_lose_their_connections_come_back_in_time() -> Result<(), Box<dyn std::error::Error>> {{\n{body}}}\n",
+         clients_that_lose_their_connections_come_back_in_time() -> Result<(), Box<dyn core::error::Error>> {{\n{body}}}\n",
         command.replace(char::is_control, " ")
     )
 }

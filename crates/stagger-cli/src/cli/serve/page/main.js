@@ -103,6 +103,8 @@ class Lane {
     this.problem.hidden = text === null;
     this.problem.textContent = text ?? "";
     this.input.setAttribute("aria-invalid", String(text !== null));
+    // Those of the policy before.
+    if (text !== null) this.findings.replaceChildren();
   }
 
   async advise() {

@@ -1,0 +1,7 @@
+//! `stagger serve`, through its socket and in a browser.
+
+mod browser;
+mod figures;
+mod hostile;
+mod page;
+mod server;
