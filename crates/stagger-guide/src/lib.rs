@@ -79,11 +79,20 @@ pub mod from_backoff {}
 #[doc = include_str!("../../../docs/guide/from-backon.md")]
 pub mod from_backon {}
 
+#[doc = include_str!("../../../docs/guide/from-cenkalti.md")]
+pub mod from_cenkalti {}
+
+#[doc = include_str!("../../../docs/guide/from-failsafe-go.md")]
+pub mod from_failsafe_go {}
+
 #[doc = include_str!("../../../docs/guide/from-polly.md")]
 pub mod from_polly {}
 
 #[doc = include_str!("../../../docs/guide/from-reqwest-retry.md")]
 pub mod from_reqwest_retry {}
+
+#[doc = include_str!("../../../docs/guide/from-resilience4j.md")]
+pub mod from_resilience4j {}
 
 #[doc = include_str!("../../../docs/guide/from-tenacity.md")]
 pub mod from_tenacity {}

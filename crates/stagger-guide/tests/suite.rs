@@ -11,6 +11,7 @@ mod suite {
     mod fleet;
     mod from_backoff;
     mod from_backon;
+    mod from_go_and_java;
     mod from_polly;
     mod from_reqwest_retry;
     mod from_tenacity;
