@@ -130,6 +130,9 @@ pub mod queues {}
 #[doc = include_str!("../../../docs/guide/recipes.md")]
 pub mod recipes {}
 
+#[doc = include_str!("../../../docs/reference/policy.md")]
+pub mod reference_policy {}
+
 #[doc = include_str!("../../../docs/guide/run.md")]
 pub mod run {}
 

@@ -20,6 +20,7 @@ mod suite {
     mod monitoring;
     mod numbers;
     mod readme;
+    mod reference;
     mod sse;
     mod tables;
     mod websocket;

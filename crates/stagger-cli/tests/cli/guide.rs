@@ -1,5 +1,6 @@
 //! Checks that the figures on the pages of the guide about numbers and simulations are what their commands print.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs};
 
@@ -140,6 +141,31 @@ fn assert_outputs_match(path: &str, at_least: usize) {
         assert_eq!(is, should, "{path}, line {}", at + 1);
     }
     assert_eq!(page, now);
+}
+
+/// Returns the numbers in a text.
+fn numbers(text: &str) -> BTreeSet<u32> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+#[test]
+fn exit_codes_on_their_page_are_those_of_each_help() {
+    let page = fs::read_to_string(format!("{GUIDE}/../reference/exit-codes.md")).unwrap();
+    let rows: Vec<Vec<_>> =
+        page.lines().filter(|line| line.starts_with('|')).map(|row| row.split('|').collect()).collect();
+    let (head, rows) = rows.split_first().expect("a table");
+    for (column, name) in head.iter().enumerate().skip(2).filter(|(_, name)| !name.is_empty()) {
+        let name = name.trim().trim_matches('`');
+        let help = see(&mut stagger([name, "--help"])).stdout;
+        let (_, help) = help.split_once("Exit status:").expect("each help has them");
+        let mut in_help = numbers(help.split("\n\n").next().unwrap_or_default());
+        // Codes of the command, which `run` and `wait` pass on.
+        if matches!(name, "run" | "wait") {
+            in_help.extend([1, 2]);
+        }
+        let on_page = rows.iter().filter(|row| !row[column].trim().trim_matches('-').is_empty());
+        assert_eq!(on_page.flat_map(|row| numbers(row[1])).collect::<BTreeSet<_>>(), in_help, "{name}");
+    }
 }
 
 /// Figures outside of a command block are not regenerated, so prose must not contain any.
