@@ -106,6 +106,9 @@ pub mod from_tower {}
 #[doc = include_str!("../../../docs/guide/guards.md")]
 pub mod guards {}
 
+#[doc = include_str!("../../../docs/guide/hedging.md")]
+pub mod hedging {}
+
 #[doc = include_str!("../../../docs/guide/http.md")]
 pub mod http {}
 

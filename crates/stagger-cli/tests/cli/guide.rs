@@ -35,15 +35,39 @@ fn regenerate(page: &str, directory: &Path) -> (String, usize) {
 
 /// Runs a line like `$ stagger plan -n 6` with 100 columns and returns its output.
 fn print(line: &str, directory: &Path) -> String {
-    let words = line.strip_prefix("$ stagger ").unwrap_or_else(|| panic!("not a command: {line:?}"));
-    // Quotes are the only shell syntax on the page.
-    let words = words.split('\'').enumerate().flat_map(|(part, text)| match part % 2 {
+    let command = line.strip_prefix("$ stagger ").unwrap_or_else(|| panic!("not a command: {line:?}"));
+    run(command, directory)
+}
+
+/// Runs the program with the arguments that a shell would make of these words, and returns its output.
+fn run(words: &str, directory: &Path) -> String {
+    // Quotes are the only shell syntax on the pages.
+    let arguments = words.split('\'').enumerate().flat_map(|(part, text)| match part % 2 {
         0 => text.split_whitespace().collect(),
         _ => vec![text],
     });
-    let seen = see(stagger(words).env("COLUMNS", "100").current_dir(directory));
-    assert!(seen.stderr.is_empty() && matches!(seen.status.code(), Some(0 | 1)), "{line}: {seen:#?}");
+    let seen = see(stagger(arguments).env("COLUMNS", "100").current_dir(directory));
+    assert!(seen.stderr.is_empty() && matches!(seen.status.code(), Some(0 | 1)), "{words}: {seen:#?}");
     seen.stdout
+}
+
+/// Returns the paths of a page's pictures.
+fn pictures(page: &str) -> Vec<&str> {
+    let links = page.split("](").filter_map(|link| link.split_once(')')).map(|(path, _)| path);
+    links.filter(|path| path.ends_with(".svg")).collect()
+}
+
+/// Compares the pictures of the guide with those that the commands wrote, or replaces them.
+fn assert_pictures_match(pictures: &[&str], written: impl Fn(&str) -> String) {
+    for path in pictures {
+        let picture = Path::new(GUIDE).join(path);
+        if env::var_os("STAGGER_BLESS").is_some() {
+            fs::create_dir_all(picture.parent().expect("a directory")).unwrap();
+            fs::write(&picture, written(path)).unwrap();
+        }
+        let is = fs::read_to_string(picture).unwrap();
+        assert!(is == written(path), "{path} differs from the output of its command");
+    }
 }
 
 /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
@@ -53,20 +77,12 @@ fn figures_on_the_numbers_page_match_their_commands() {
     let files = Files::new();
     let (now, commands) = regenerate(&page, &files.path("."));
     assert!(commands > 5, "{commands} commands");
-    let pictures: Vec<_> = page.split("](").filter_map(|link| link.split_once(')')).map(|(path, _)| path).collect();
-    let pictures: Vec<_> = pictures.into_iter().filter(|path| path.ends_with(".svg")).collect();
+    let pictures = pictures(&page);
     assert!(!pictures.is_empty());
-    let written = |path: &str| fs::read_to_string(files.path(path)).unwrap();
     if env::var_os("STAGGER_BLESS").is_some() {
         fs::write(PAGE, &now).unwrap();
-        pictures.iter().for_each(|path| fs::write(Path::new(GUIDE).join(path), written(path)).unwrap());
     }
-    for path in pictures {
-        assert!(
-            fs::read_to_string(Path::new(GUIDE).join(path)).unwrap() == written(path),
-            "{path} differs from the output of its command"
-        );
-    }
+    assert_pictures_match(&pictures, |path| fs::read_to_string(files.path(path)).unwrap());
     // Line by line, for a readable difference.
     let page = fs::read_to_string(PAGE).unwrap();
     for (at, (is, should)) in page.lines().zip(now.lines()).enumerate() {
@@ -141,6 +157,22 @@ fn assert_outputs_match(path: &str, at_least: usize) {
         assert_eq!(is, should, "{path}, line {}", at + 1);
     }
     assert_eq!(page, now);
+}
+
+/// The commands of this page write pictures, and what they print is not on it.
+#[test]
+fn pictures_of_the_concepts_are_those_of_their_commands() {
+    let page = fs::read_to_string(format!("{GUIDE}/concepts.md")).unwrap();
+    let files = Files::new();
+    for block in page.split("```sh\nstagger ").skip(1) {
+        let command = block.split("\n```").next().unwrap_or_default().replace("\\\n", " ");
+        run(&command, &files.path("."));
+    }
+    let pictures = pictures(&page);
+    assert_eq!(pictures.len(), 4);
+    assert_pictures_match(&pictures, |path| {
+        fs::read_to_string(files.path(path.trim_start_matches("concepts/"))).unwrap()
+    });
 }
 
 /// Returns the numbers in a text.
