@@ -62,10 +62,10 @@ fn assert_pictures_match(pictures: &[&str], written: impl Fn(&str) -> String) {
     for path in pictures {
         let picture = Path::new(GUIDE).join(path);
         if env::var_os("STAGGER_BLESS").is_some() {
-            fs::create_dir_all(picture.parent().expect("a directory")).unwrap();
-            fs::write(&picture, written(path)).unwrap();
+            fs::create_dir_all(picture.parent().expect("a directory")).expect("it is made");
+            fs::write(&picture, written(path)).expect("it is written");
         }
-        let is = fs::read_to_string(picture).unwrap();
+        let is = fs::read_to_string(picture).expect("it is read");
         assert!(is == written(path), "{path} differs from the output of its command");
     }
 }
