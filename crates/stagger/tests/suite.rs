@@ -35,6 +35,7 @@ mod suite {
     mod queue;
     mod quiet;
     mod quiet_elsewhere;
+    mod quiet_fast_path;
     mod reconnect;
     mod retrier;
     #[cfg(unix)]

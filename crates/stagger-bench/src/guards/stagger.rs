@@ -72,14 +72,14 @@ pub(super) fn cases() -> Vec<Case> {
         success("a call of a Retrier with a QuietPeriod, open", |n| {
             call_with(n, shared!(Retrier, Retrier::new(CALLS).quiet_period(QuietPeriod::new())));
         })
-        .note("reads the clock once in 32"),
+        .note("reads the clock once a second more"),
         success("a call of a Retrier with Tokens", |n| {
             call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new())));
         }),
         success("a call of a Retrier with Tokens and a QuietPeriod, open", |n| {
             call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new()).quiet_period(QuietPeriod::new())));
         })
-        .note("reads the clock once in 32"),
+        .note("reads the clock once a second more"),
         success("a call of a Retrier with Tokens and a Pacer, passive", |n| {
             call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new()).pacer(Pacer::new())));
         }),

@@ -16,6 +16,13 @@ use crate::outcome::{FailureKind, Outcome};
 pub trait Now {
     /// Returns the current instant. Repeated calls return the same value.
     fn now(&self) -> Instant;
+
+    /// Returns an instant that was read before and is not after [`now`](Self::now), such as the start of the call, if one is
+    /// known. A guard that has something to do once in a while need not read the clock to know that it is not due yet.
+    /// Default: `None`.
+    fn earlier(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// A fixed time: for tests, and for drivers that have already read their clock.
@@ -29,12 +36,18 @@ impl Now for Instant {
 pub(crate) struct Unread<F> {
     read: Cell<Option<F>>,
     seen: Cell<Instant>,
+    earlier: Option<Instant>,
 }
 
 impl<F: FnOnce() -> Instant> Unread<F> {
     #[inline]
     pub(crate) const fn new(read: F) -> Self {
-        Self { read: Cell::new(Some(read)), seen: Cell::new(Instant::ZERO) }
+        Self::after(None, read)
+    }
+
+    #[inline]
+    pub(crate) const fn after(earlier: Option<Instant>, read: F) -> Self {
+        Self { read: Cell::new(Some(read)), seen: Cell::new(Instant::ZERO), earlier }
     }
 }
 
@@ -45,6 +58,11 @@ impl<F: FnOnce() -> Instant> Now for Unread<F> {
             self.seen.set(read());
         }
         self.seen.get()
+    }
+
+    #[inline]
+    fn earlier(&self) -> Option<Instant> {
+        self.earlier
     }
 }
 
@@ -255,6 +273,19 @@ impl Permits {
         Self { budget, breaker: BreakerPermit::NONE, quiet, pacer: LimiterPermit::NONE }
     }
 
+    /// Returns whether there is no permit of a limiter: the attempt has not asked for its turn, or needs none.
+    #[inline]
+    #[must_use]
+    pub fn has_no_turn(&self) -> bool {
+        self.quiet == LimiterPermit::NONE && self.pacer == LimiterPermit::NONE
+    }
+
+    /// Takes over the permits of limiters from `turn`, which [`Guards::admit_if_open`] returned.
+    #[inline]
+    pub fn add_turn(&mut self, turn: Self) {
+        (self.quiet, self.pacer) = (turn.quiet, turn.pacer);
+    }
+
     /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
     pub const fn take(slot: &mut Self) -> Self {
         core::mem::replace(slot, Self::NONE)
@@ -373,6 +404,28 @@ impl<'a> Guards<'a> {
         self.quiet.is_some() || self.pacer.is_some()
     }
 
+    /// Returns whether there is neither a budget nor a breaker, so that nothing but a limiter can hold or reject an attempt.
+    #[inline]
+    #[must_use]
+    pub const fn has_only_limiters(&self) -> bool {
+        self.budget.is_none() && self.breaker.is_none()
+    }
+
+    /// Admits an attempt if every limiter [lets all attempts start](Limiter::admit_if_open). `None` if
+    /// [`RetryMachine::turn`](crate::machine::RetryMachine::turn) has to ask them.
+    #[inline]
+    #[must_use]
+    pub fn admit_if_open(&self) -> Option<Permits> {
+        let mut permits = Permits::NONE;
+        if let Some(quiet) = self.quiet {
+            permits.quiet = quiet.admit_if_open()?;
+        }
+        if let Some(pacer) = self.pacer {
+            permits.pacer = pacer.admit_if_open()?;
+        }
+        Some(permits)
+    }
+
     /// Returns whether the call leaves retries to an outer layer.
     #[inline]
     pub(crate) fn leaves_retries_to_outer_layer(&self) -> bool {
@@ -420,6 +473,19 @@ impl<'a> Guards<'a> {
     /// Settles the permits of an attempt with its outcome.
     pub fn settle(&self, permits: Permits, outcome: &Outcome, now: impl FnOnce() -> Instant) {
         self.record(permits, outcome, &Unread::new(now));
+    }
+
+    /// Settles like [`settle`](Self::settle), for a driver that has read its clock before, such as at the start of the call:
+    /// guards that read it once in a while read it less often then.
+    #[inline]
+    pub fn settle_after(
+        &self,
+        permits: Permits,
+        outcome: &Outcome,
+        earlier: Option<Instant>,
+        now: impl FnOnce() -> Instant,
+    ) {
+        self.record(permits, outcome, &Unread::after(earlier, now));
     }
 
     /// Releases the permits of an attempt that was never made because the call was cancelled during its sleep.

@@ -20,6 +20,14 @@ pub trait Limiter: fmt::Debug + Send + Sync {
     /// An attempt that cannot start by `latest` is rejected at once.
     fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn;
 
+    /// Admits an attempt if the limiter lets every attempt start at present, which it can say without the time. The permit
+    /// need not be settled. `None` if the limiter has to be [asked](Self::admit). Default: `None`.
+    ///
+    /// A call that has no other guards than limiters starts and succeeds on a shorter path if all of them return a permit.
+    fn admit_if_open(&self) -> Option<LimiterPermit> {
+        None
+    }
+
     /// Returns whether an attempt that is due `after` from now and must start by `latest` would certainly be rejected.
     /// Changes nothing.
     fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool;

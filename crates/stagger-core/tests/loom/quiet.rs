@@ -92,6 +92,21 @@ fn an_answer_of_the_probe_does_not_end_a_pause_that_began_beside_it() {
 }
 
 #[test]
+fn a_call_that_is_admitted_without_asking_neither_ends_nor_begins_a_pause() {
+    model(|| {
+        let quiet = Arc::new(QuietPeriod::new());
+        let other = beside(&quiet, |quiet| quiet.pause(SECOND, &NOW));
+        if let Some(permit) = quiet.admit_if_open() {
+            quiet.record_success(permit, Some(NOW), || NOW);
+        }
+        other.join().unwrap();
+        assert_eq!(quiet.admit_if_open(), None, "what began before the pause changes nothing");
+        let snapshot = quiet.snapshot(&NOW);
+        assert_eq!((snapshot.state, snapshot.remaining, snapshot.pauses), (QuietState::Quiet, SECOND, 1));
+    });
+}
+
+#[test]
 fn one_release_starts_one_of_two_waiting_calls() {
     model(|| {
         let quiet = paused();

@@ -157,6 +157,11 @@ impl Limiter for SharedQuietPeriod {
     }
 
     #[inline]
+    fn admit_if_open(&self) -> Option<LimiterPermit> {
+        if self.pause().to_apply().is_some() { None } else { self.local().admit_if_open() }
+    }
+
+    #[inline]
     fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
         self.learn(now);
         self.local().would_reject(after, latest, now)

@@ -61,7 +61,7 @@ pub(crate) enum Phase {
 /// The seed is set.
 pub(super) const SEEDED: u8 = 1;
 /// The call was made inside an attempt of another call.
-const NESTED: u8 = 2;
+pub(super) const NESTED: u8 = 2;
 /// The caller has cancelled the call.
 const CANCELLED: u8 = 4;
 
@@ -125,51 +125,10 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.phase = Phase::Due;
     }
 
-    /// Returns whether the first attempt can be made on the fast path, before the call has any state but its start:
-    /// nothing can reject or limit the attempt, and there is no listener.
-    /// [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped steps.
-    #[inline]
-    pub(crate) fn has_fast_path<L: Listen>(&self) -> bool {
-        (X::PLAIN || self.is_unrestricted::<L>()) && self.policy().starts_immediately()
-    }
-
-    #[inline]
-    fn is_unrestricted<L: Listen>(&self) -> bool {
-        !L::LISTENS
-            && self.options.is_unguarded()
-            && self.options.deadline().is_none()
-            && self.options.timeout(IsLast::No).is_none()
-            && !self.options.retrier().is_some_and(Shared::has_listeners)
-    }
-
-    /// Starts a call on the fast path: reads the clock if an option needs it.
-    #[inline]
-    pub(crate) fn enter_fast_path(&mut self) {
-        if !X::PLAIN && self.options.is_timed() {
-            self.state = RetryState::started(self.clock.now());
-        }
-    }
-
-    /// Ends a call that succeeded on the fast path.
-    #[inline]
-    pub(crate) fn fast_success<M: Finish<T, E>, T, E>(&mut self, value: T) -> M::Output {
-        self.phase = Phase::Ended;
-        M::success(value, || Ended { attempts: 1, elapsed: self.elapsed() })
-    }
-
     /// Returns whether the elapsed time will be needed.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
         !X::PLAIN && (self.options.is_timed() || self.options.retrier().is_some_and(Shared::has_listeners))
-    }
-
-    /// Catches up on the skipped start: the first attempt was made on the fast path, and is pending or has failed.
-    pub(crate) fn leave_fast_path(&mut self, is_nested: bool) {
-        if is_nested {
-            self.flags |= NESTED;
-        }
-        // There is no guard or deadline that could reject the attempt.
-        let _ = self.begin();
     }
 
     #[cold]
@@ -271,7 +230,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         let (nested, permits) = (self.nested(), self.permits.take());
         let clock = &self.clock;
         if !self.options.is_unguarded() {
-            self.options.guards().nested(nested).settle(permits, &Outcome::Success, || clock.now());
+            let guards = self.options.guards().nested(nested);
+            guards.settle_after(permits, &Outcome::Success, self.state.start(), || clock.now());
         }
         self.emit(listener, Action::Done, None);
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod coop;
+pub(crate) mod fast_path;
 pub(crate) mod machine;
 pub(crate) mod next;
 mod not_before;

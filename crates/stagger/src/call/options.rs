@@ -9,6 +9,7 @@ use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Policy};
 use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
+use crate::retrier::known_quiet::KnownQuiet;
 use crate::retrier::limits::{IsLast, Limits};
 use crate::retrier::shared::Shared;
 use crate::retrier::sleepers::Sleepers;
@@ -40,6 +41,13 @@ pub trait Options: Sized {
     #[inline]
     fn is_unguarded(&self) -> bool {
         self.guards().is_unguarded()
+    }
+
+    /// Returns the quiet period, if it is known to be one of the core's and there is no other guard: it is asked without a
+    /// virtual call.
+    #[inline]
+    fn lone_quiet(&self) -> Option<&KnownQuiet> {
+        None
     }
 
     /// Returns the deadline of the call.
@@ -86,6 +94,16 @@ impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::GuardSour
     #[inline]
     fn take(&mut self) -> Permits {
         self.take()
+    }
+
+    #[inline]
+    fn has_no_turn(&self) -> bool {
+        self.has_no_turn()
+    }
+
+    #[inline]
+    fn add_turn(&mut self, turn: Permits) {
+        self.add_turn(turn);
     }
 
     #[inline]
@@ -157,7 +175,9 @@ impl<E> Observed<E> for &Policy {
 pub struct Configured<'p> {
     policy: &'p Policy,
     retrier: Option<&'p Shared>,
-    pub(crate) guards: Guards<'p>,
+    guards: Guards<'p>,
+    /// The quiet period among the guards, if it is the only one.
+    lone_quiet: Option<&'p KnownQuiet>,
     pub(crate) limits: Limits,
     pub(crate) cancel: Option<&'p Cancel>,
     pub(crate) is_timed: bool,
@@ -170,10 +190,17 @@ impl<'p> Configured<'p> {
             policy: &retrier.policy,
             retrier: Some(retrier),
             guards: retrier.guards(),
+            lone_quiet: retrier.lone_quiet(),
             limits: retrier.limits,
             cancel: None,
             is_timed: true,
         }
+    }
+
+    /// Returns the guards, to change them.
+    pub(crate) const fn guards_mut(&mut self) -> &mut Guards<'p> {
+        self.lone_quiet = None;
+        &mut self.guards
     }
 }
 
@@ -189,6 +216,7 @@ impl<'p> Configure<'p> for &'p Policy {
             policy: self,
             retrier: None,
             guards: Guards::none().nested(NestedRetries::Disable),
+            lone_quiet: None,
             limits: Limits::NONE,
             cancel: None,
             is_timed: false,
@@ -225,6 +253,11 @@ impl<'p> Options for Configured<'p> {
     #[inline]
     fn is_unguarded(&self) -> bool {
         self.guards.is_unguarded()
+    }
+
+    #[inline]
+    fn lone_quiet(&self) -> Option<&KnownQuiet> {
+        self.lone_quiet
     }
 
     #[inline]

@@ -39,6 +39,12 @@ pub trait PermitSlot<X, C> {
     /// Takes the permits out, to settle them with the outcome of their attempt.
     fn take(&mut self) -> Permits;
 
+    /// Returns whether there is no permit of a limiter.
+    fn has_no_turn(&self) -> bool;
+
+    /// Adds the permits of limiters that hold no calls, which need not be settled.
+    fn add_turn(&mut self, turn: Permits);
+
     /// Records how far the attempt has come.
     fn set_stage(&mut self, stage: PermitStage);
 
@@ -57,6 +63,14 @@ impl<X, C> PermitSlot<X, C> for () {
     fn take(&mut self) -> Permits {
         Permits::NONE
     }
+
+    #[inline]
+    fn has_no_turn(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn add_turn(&mut self, _: Permits) {}
 
     #[inline]
     fn set_stage(&mut self, _: PermitStage) {}
@@ -126,6 +140,21 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         }
         self.stage = PermitStage::Settled;
         Permits::take(&mut self.permits)
+    }
+
+    /// Returns whether there is no permit of a limiter.
+    #[inline]
+    pub(crate) fn has_no_turn(&self) -> bool {
+        self.stage == PermitStage::Settled || self.permits.has_no_turn()
+    }
+
+    /// Adds the permits of limiters that hold no calls, which need not be settled.
+    #[inline]
+    pub(crate) fn add_turn(&mut self, turn: Permits) {
+        self.permits.add_turn(turn);
+        if self.stage == PermitStage::Settled {
+            self.stage = PermitStage::Waiting;
+        }
     }
 
     /// Records how far the attempt has come. Does nothing if there are no permits.

@@ -25,9 +25,18 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
     #[inline]
     pub(crate) fn turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
-        if X::PLAIN || !self.options.guards().has_limiter() {
-            return Ok(Duration::ZERO);
-        }
+        if X::PLAIN || !self.options.guards().has_limiter() { Ok(Duration::ZERO) } else { self.limited_turn(listener) }
+    }
+
+    // Two functions, neither of which is inlined: a call without a limiter has no code for them, and one whose limiters hold
+    // no calls saves no registers for the second.
+    #[inline(never)]
+    fn limited_turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
+        if self.may_start_at_once() { Ok(Duration::ZERO) } else { self.observed_turn(listener) }
+    }
+
+    #[inline(never)]
+    fn observed_turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
         let was_held = self.is_held();
         let turn = self.guarded_turn();
         match &turn {
@@ -36,6 +45,19 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             _ => {}
         }
         turn
+    }
+
+    /// Takes the turn of an attempt that has not asked for one, if the limiters let every attempt start.
+    #[inline]
+    fn may_start_at_once(&mut self) -> bool {
+        if self.is_held() || !self.permits.has_no_turn() {
+            return false;
+        }
+        let admitted = self.options.guards().admit_if_open();
+        admitted.is_some_and(|turn| {
+            self.permits.add_turn(turn);
+            true
+        })
     }
 
     fn guarded_turn(&mut self) -> Result<Duration, (StopReason, Rejected)> {

@@ -13,6 +13,7 @@ use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed
 use super::handlers::{Handle, Handlers};
 use super::steps::steps;
 use crate::call::attempt::Attempt;
+use crate::call::fast_path::FastPath;
 use crate::call::machine::Call;
 use crate::call::next::Next;
 use crate::call::options::{Configure, Configured, Observed, Options};
@@ -165,17 +166,14 @@ where
         H: Handle<O>,
         M: Finish<H::Value, H::Error>,
     {
-        if !self.call.has_fast_path::<H::Listener>() {
-            return self.run_from_start();
-        }
-        self.call.enter_fast_path();
+        let Some(path) = self.call.enter_fast_path::<H::Listener>() else { return self.run_from_start() };
         let scope = ScopeGuard::enter(self.call.policy());
         let out = (self.operation)(Attempt::first(self.call.policy()));
         let is_nested = scope.is_nested();
         drop(scope);
         match self.handlers.read(out) {
-            Ok(value) => self.call.fast_success::<M, _, H::Error>(value),
-            Err(failed) => self.run_after_first(failed, is_nested),
+            Ok(value) => self.call.fast_success::<M, _, H::Error>(path, value),
+            Err(failed) => self.run_after_first(failed, path, is_nested),
         }
     }
 }
@@ -190,8 +188,8 @@ where
 {
     #[cold]
     #[inline(never)]
-    fn run_after_first(mut self, failed: (H::Error, H::Mark), is_nested: bool) -> M::Output {
-        self.call.leave_fast_path(is_nested);
+    fn run_after_first(mut self, failed: (H::Error, H::Mark), path: FastPath, is_nested: bool) -> M::Output {
+        self.call.leave_fast_path(path, is_nested);
         self.run_on(Some(failed))
     }
 

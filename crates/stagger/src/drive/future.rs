@@ -216,8 +216,8 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.as_mut().project();
         let call = &mut this.call.call;
-        if call.phase == Phase::Fresh && call.has_fast_path::<H::Listener>() {
-            call.enter_fast_path();
+        let path = if call.phase == Phase::Fresh { call.enter_fast_path::<H::Listener>() } else { None };
+        if let Some(path) = path {
             this.attempt.set(Some((this.operation)()));
             let scope = ScopeGuard::enter(call.policy());
             let polled = match this.attempt.as_mut().as_pin_mut() {
@@ -227,16 +227,16 @@ where
             let is_nested = scope.is_nested();
             drop(scope);
             let Poll::Ready(out) = polled else {
-                call.leave_fast_path(is_nested);
+                call.leave_fast_path(path, is_nested);
                 // There is no time limit, and nothing cancels a plain call.
                 return if X::PLAIN { Poll::Pending } else { self.poll_cancel(cx) };
             };
             // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
             this.attempt.set(None);
             match this.handlers.read(out) {
-                Ok(value) => return Poll::Ready(call.fast_success::<M, _, H::Error>(value)),
+                Ok(value) => return Poll::Ready(call.fast_success::<M, _, H::Error>(path, value)),
                 Err(failed) => {
-                    call.leave_fast_path(is_nested);
+                    call.leave_fast_path(path, is_nested);
                     return self.poll_on(cx, Some(failed));
                 }
             }

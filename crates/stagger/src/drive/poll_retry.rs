@@ -8,6 +8,7 @@ use stagger_core::guard::ServerHealth;
 use stagger_core::{Instant, Outcome, StopReason};
 
 use crate::call::attempt::Attempt;
+use crate::call::fast_path::FastPath;
 use crate::call::machine::{Call, Phase};
 use crate::call::options::{Options, Targeted, Through};
 use crate::call::poll::PollCall;
@@ -131,8 +132,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, Rejected>> {
         let call = &mut self.call.call;
-        if call.phase == Phase::Fresh && call.has_fast_path::<Silent>() && scope::depth() == 0 {
-            call.enter_fast_path();
+        if call.phase == Phase::Fresh && scope::depth() == 0 && call.enter_unguarded_fast_path::<Silent>() {
             self.is_stateless = true;
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));
@@ -293,7 +293,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     fn decide<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
-            self.call.call.leave_fast_path(false);
+            self.call.call.leave_fast_path(FastPath::UNGUARDED, false);
         }
         let stop = self.call.failed(&Silent, outcome, error);
         if stop.is_some() {

@@ -60,7 +60,7 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
 
     /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
     pub const fn budget(mut self, budget: &'p dyn Budget) -> Self {
-        self.call.call.options.guards.budget = Some(budget);
+        self.call.call.options.guards_mut().budget = Some(budget);
         self
     }
 

@@ -106,7 +106,7 @@ macro_rules! steps {
                 self,
                 budget: &'p dyn Budget,
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*> {
-                self.configured(|options| options.guards.budget = Some(budget))
+                self.configured(|options| options.guards_mut().budget = Some(budget))
             }
 
             /// Sets the circuit breaker that must admit every attempt, in place of the retrier's. Default: none. It can
@@ -117,7 +117,7 @@ macro_rules! steps {
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
                 self.configured(|options| {
                     options.is_timed = true;
-                    options.guards.breaker = Some(breaker);
+                    options.guards_mut().breaker = Some(breaker);
                 })
             }
 
@@ -130,7 +130,8 @@ macro_rules! steps {
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
                 self.configured(|options| {
                     options.is_timed = true;
-                    options.guards = guards.nested(options.guards.nested);
+                    let before = options.guards_mut();
+                    *before = guards.nested(before.nested);
                 })
             }
 
@@ -140,7 +141,7 @@ macro_rules! steps {
                 self,
                 nested: NestedRetries,
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*> {
-                self.configured(|options| options.guards.nested = nested)
+                self.configured(|options| options.guards_mut().nested = nested)
             }
 
             /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default: none.

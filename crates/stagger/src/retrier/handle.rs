@@ -1,3 +1,5 @@
+#[cfg(target_has_atomic = "64")]
+use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
@@ -69,6 +71,8 @@ impl Retrier {
                 budget: None,
                 breaker: None,
                 quiet: None,
+                known_quiet: None,
+                lone_quiet: None,
                 #[cfg(target_has_atomic = "64")]
                 quiet_keys: Some(Arc::new(QuietKeys::default())),
                 pacer: None,
@@ -172,9 +176,9 @@ impl Retrier {
         #[cfg(target_has_atomic = "64")]
         {
             let quiet = Arc::new(quiet);
-            let model = (&*quiet as &dyn core::any::Any).downcast_ref::<QuietPeriod>();
-            let keys = model.map(|model| Arc::new(QuietKeys::with_settings_of(model)));
-            self.shared_quiet_period(quiet).change(|shared| shared.quiet_keys = keys)
+            let known = Arc::downcast::<QuietPeriod>(Arc::clone(&quiet) as Arc<dyn Any + Send + Sync>).ok();
+            let keys = known.as_ref().map(|model| Arc::new(QuietKeys::with_settings_of(model)));
+            self.shared_quiet_period(quiet).change(|shared| (shared.quiet_keys, shared.known_quiet) = (keys, known))
         }
         #[cfg(not(target_has_atomic = "64"))]
         self.shared_quiet_period(Arc::new(quiet))
@@ -185,6 +189,7 @@ impl Retrier {
     pub fn shared_quiet_period(self, quiet: Arc<dyn Limiter>) -> Self {
         self.change(|shared| {
             shared.quiet = Some(quiet);
+            shared.known_quiet = None;
             #[cfg(target_has_atomic = "64")]
             {
                 shared.quiet_keys = None;
@@ -410,7 +415,9 @@ impl Retrier {
     }
 
     fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
-        change(Arc::make_mut(&mut self.shared));
+        let shared = Arc::make_mut(&mut self.shared);
+        change(shared);
+        shared.note_lone_quiet();
         self
     }
 

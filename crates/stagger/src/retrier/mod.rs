@@ -2,6 +2,7 @@
 
 pub(crate) mod event;
 pub(crate) mod handle;
+pub(crate) mod known_quiet;
 pub(crate) mod limits;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod quiet_keys;

@@ -15,6 +15,7 @@ use crate::control::RetryControls;
 #[cfg(target_has_atomic = "64")]
 use crate::control::keyed::Keyed;
 use crate::retrier::event::Event;
+use crate::retrier::known_quiet::KnownQuiet;
 use crate::retrier::limits::Limits;
 #[cfg(target_has_atomic = "64")]
 use crate::retrier::quiet_keys::QuietKeys;
@@ -33,6 +34,10 @@ pub struct Shared {
     pub(crate) budget: Option<Arc<dyn Budget>>,
     pub(crate) breaker: Option<Arc<dyn Breaker>>,
     pub(crate) quiet: Option<Arc<dyn Limiter>>,
+    /// The same quiet period, if it is known to be one of the core's.
+    pub(crate) known_quiet: Option<Arc<KnownQuiet>>,
+    /// The same once more, if there is no other guard. [`note_lone_quiet`](Self::note_lone_quiet) keeps it up to date.
+    pub(crate) lone_quiet: Option<Arc<KnownQuiet>>,
     /// The quiet periods of the keys of a client, unless all share one.
     #[cfg(target_has_atomic = "64")]
     pub(crate) quiet_keys: Option<Arc<QuietKeys>>,
@@ -135,6 +140,19 @@ impl Shared {
         guards.quiet = self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter);
         guards.pacer = self.pacer();
         guards
+    }
+
+    /// Returns the quiet period, if it is known to be one of the core's and there is no other guard.
+    #[inline]
+    pub(crate) fn lone_quiet(&self) -> Option<&KnownQuiet> {
+        self.lone_quiet.as_deref()
+    }
+
+    /// Finds out whether the quiet period is the only guard, once for all calls.
+    pub(crate) fn note_lone_quiet(&mut self) {
+        let guards = self.guards();
+        let is_lone = guards.has_only_limiters() && guards.pacer.is_none();
+        self.lone_quiet = self.known_quiet.clone().filter(|_| is_lone);
     }
 
     pub(crate) fn pacer(&self) -> Option<&dyn Limiter> {

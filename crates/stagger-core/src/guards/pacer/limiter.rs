@@ -176,6 +176,11 @@ impl Limiter for Pacer {
         self.admit_slowly(&permit, latest, now)
     }
 
+    #[inline]
+    fn admit_if_open(&self) -> Option<LimiterPermit> {
+        self.is_passive().then_some(LimiterPermit::NONE)
+    }
+
     fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
         // The rate may have risen by then, and the calls before it may have left.
         let _ = (after, latest, now);

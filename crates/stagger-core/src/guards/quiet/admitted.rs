@@ -5,12 +5,15 @@ use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 
 /// A success in so many is timed, so that counting successes costs almost nothing while nothing is wrong.
 const TIMED: u64 = 32;
+/// The least time between two marks.
+const MARK_MILLIS: u64 = 1_000;
 
 /// The rate at which the server admitted calls lately: successes over the time since a mark that is at least a second
 /// old, if there is one.
 ///
-/// Successes are counted without reading the clock. Every 32nd of a thread may set a new mark, so at low rates, and
-/// after a rest, the mark is older than a second and the rate is the mean over a longer time.
+/// Successes are counted without reading the clock. Every 32nd of a thread may set a new mark, for which it reads the clock
+/// unless it knows an earlier time at which none was due. So at low rates, after a rest, and if calls take long, the mark is
+/// older than a second and the rate is the mean over a longer time.
 #[derive(Debug)]
 pub(super) struct Admitted {
     successes: Shards,
@@ -42,9 +45,13 @@ impl Admitted {
 
     #[cold]
     fn mark(&self, now: &dyn Now) {
-        let mark = Mark::new(now.now().as_nanos(), self.successes.sum());
         let newer = Mark(self.newer.load(Ordering::Acquire));
-        if newer.is_none() || mark.millis_after(newer) >= 1_000 {
+        let is_due = |mark: Mark| newer.is_none() || mark.millis_after(newer) >= MARK_MILLIS;
+        if now.earlier().is_some_and(|earlier| !is_due(Mark::new(earlier.as_nanos(), 0))) {
+            return;
+        }
+        let mark = Mark::new(now.now().as_nanos(), self.successes.sum());
+        if is_due(mark) {
             self.older.store(newer.0, Ordering::Release);
             self.newer.store(mark.0, Ordering::Release);
         }
@@ -58,11 +65,11 @@ impl Admitted {
     pub(super) fn interval(&self, at: u64) -> u64 {
         let here = Mark::new(at, self.successes.sum());
         let (newer, older) = (Mark(self.newer.load(Ordering::Acquire)), Mark(self.older.load(Ordering::Acquire)));
-        let mark = if here.millis_after(newer) >= 1_000 || older.is_none() { newer } else { older };
+        let mark = if here.millis_after(newer) >= MARK_MILLIS || older.is_none() { newer } else { older };
         if mark.is_none() {
             return self.assumed.load(Ordering::Relaxed);
         }
-        let nanos = here.millis_after(mark).max(1_000) * 1_000_000;
+        let nanos = here.millis_after(mark).max(MARK_MILLIS) * 1_000_000;
         // The success that set the mark was admitted in this time too.
         (nanos / (here.successes_since(mark) + 1)).clamp(FASTEST, SLOWEST)
     }
@@ -135,6 +142,31 @@ mod tests {
         }
         let rate = 1_000_000_000 / admitted.interval(69_000_000_000);
         assert!((9..=11).contains(&rate), "{rate}/s, not 10/s");
+    }
+
+    #[test]
+    fn with_a_time_that_was_read_before_the_clock_is_read_for_marks_alone() {
+        struct Reads(core::cell::Cell<u32>, Instant);
+        impl Now for Reads {
+            fn now(&self) -> Instant {
+                self.0.set(self.0.get() + 1);
+                self.1
+            }
+
+            fn earlier(&self) -> Option<Instant> {
+                // Calls take 2 s.
+                Some(Instant::from_nanos(self.1.as_nanos() - 2_000_000_000))
+            }
+        }
+        let (admitted, reads) = (Admitted::new(), core::cell::Cell::new(0));
+        for n in 0..1_000_000 {
+            let now = Reads(core::cell::Cell::new(0), Instant::from_nanos(5_000_000_000 + n * 100_000));
+            admitted.count(&now);
+            reads.set(reads.get() + now.0.get());
+        }
+        assert!((30..=34).contains(&reads.get()), "{} in 100 s", reads.get());
+        let rate = 1_000_000_000 / admitted.interval(105_000_000_000);
+        assert!(rate.abs_diff(10_000) <= 200, "{rate}/s");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::pace::{Pace, SLOWEST, recovery_after};
 use super::packed_state::PackedState;
 use super::recent::{Finding, Recent};
 use super::snapshot::{QuietSnapshot, QuietState};
-use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn};
+use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn, Unread};
 use crate::guards::hold::{HeldCalls, HeldCounts, Permit};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
@@ -55,8 +55,9 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 /// # Cost
 ///
 /// Lock-free, shared by reference, no allocation. While it is open, a call costs one relaxed load to start; a success
-/// costs two loads and an increment that is not a locked instruction, and every 32nd of a thread reads the clock, so that
-/// the rate is known when it is needed. At rates below that, the learned rate is a mean over more than the last second.
+/// costs two loads and an increment that is not a locked instruction. So that the rate is known when it is needed, every
+/// 32nd success of a thread reads the clock, unless its [`earlier`](Now::earlier) time says that the last reading is less than
+/// a second old. At rates below that, the learned rate is a mean over more than the last second.
 ///
 /// # Cancel safety
 ///
@@ -155,6 +156,24 @@ impl QuietPeriod {
     }
 }
 
+/// What a driver asks of a quiet period that it knows by its type, without a virtual call.
+impl QuietPeriod {
+    /// Admits an attempt if the quiet period is open, like [`Limiter::admit_if_open`].
+    #[inline]
+    #[must_use]
+    pub fn admit_if_open(&self) -> Option<LimiterPermit> {
+        let state = PackedState(self.state.load(Ordering::Relaxed));
+        state.is_open().then(|| Permit::Admitted { generation: state.generation() }.pack())
+    }
+
+    /// Records the success of the attempt that `permit` was granted for, like [`record`](Limiter::record). `earlier` is an
+    /// instant that was read before, such as the start of the call: with it, the clock is read at most about once a second.
+    #[inline]
+    pub fn record_success(&self, permit: LimiterPermit, earlier: Option<Instant>, now: impl FnOnce() -> Instant) {
+        self.record(permit, &Outcome::Success, &Unread::after(earlier, now));
+    }
+}
+
 impl Limiter for QuietPeriod {
     #[inline]
     fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
@@ -164,6 +183,11 @@ impl Limiter for QuietPeriod {
             return Turn::Now(Permit::Admitted { generation: state.generation() }.pack());
         }
         self.admit_slowly(&permit, latest, now)
+    }
+
+    #[inline]
+    fn admit_if_open(&self) -> Option<LimiterPermit> {
+        self.admit_if_open()
     }
 
     #[inline]
