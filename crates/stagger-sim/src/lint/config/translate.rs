@@ -34,10 +34,9 @@ pub(super) fn attempts(most: u32, entry: &Entry, editor: &Editor<'_>) -> Option<
         Format::Grpc | Format::Resilience4j | Format::SpringRetry => ("maxAttempts", most),
         Format::DotNet | Format::Polly => ("MaxRetryAttempts", retries),
         Format::StepFunctions => ("MaxAttempts", retries),
-        Format::Dapr => ("maxRetries", retries),
+        Format::Dapr | Format::ServiceBus => ("maxRetries", retries),
         Format::SpringGateway => ("retries", retries),
         Format::AzureFunctions => ("maxRetryCount", retries),
-        Format::ServiceBus => ("maxRetries", retries),
         Format::Nginx => {
             let tries = stated.filter(|span| editor.key(*span).ends_with("_tries"));
             return Some(nginx(&format!("tries {most}"), tries, entry, editor));
