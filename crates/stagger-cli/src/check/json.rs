@@ -62,7 +62,8 @@ struct FileEntry<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NoteEntry<'a> {
-    /// `unmapped` if the field has an effect that cannot be said as a policy; `fact` for what is worth knowing.
+    /// `unmapped` if the field has an effect that cannot be said as a policy; `not-read` if the file refers to something that
+    /// has not been read; `fact` for what is worth knowing.
     kind: &'static str,
     /// Path of the field within the file.
     path: &'a str,
@@ -228,7 +229,7 @@ fn file_entry(checked: &FileResult) -> FileEntry<'_> {
 fn note_entry<'a>(note: &Note<'a>) -> NoteEntry<'a> {
     let (start, end) = (note.span.start, note.span.end);
     NoteEntry {
-        kind: if note.is_unmapped { "unmapped" } else { "fact" },
+        kind: note.kind.name(),
         path: note.path,
         place: place_entry(Place::new((start.line, start.column), (end.line, end.column))),
         text: note.text,

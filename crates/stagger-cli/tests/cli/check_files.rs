@@ -200,6 +200,34 @@ worth knowing:
 }
 
 #[test]
+fn what_a_file_refers_to_and_is_not_read_is_named() {
+    let files = Files::new();
+    files.write("nginx.conf", "include conf.d/*.conf;\nserver { location / { proxy_pass http://10.0.0.1; } }\n");
+    files.write("empty.conf", "events {}\nhttp {\n  include conf.d/*.conf;\n}\n");
+    let seen = check(&files, &["nginx.conf", "empty.conf"]);
+    let want = "\
+nginx.conf: nginx
+no findings
+not read:
+  1:1: include: what `conf.d/*.conf` says may replace this; `nginx -T` prints it
+    in one file
+
+empty.conf: says nothing about retries, restarts or probes; what it includes is
+  not read
+no findings
+";
+    assert_eq!(seen.exits(0).stdout, want);
+    assert_eq!(json(&check(&files, &["nginx.conf", "--json"]))["files"][0]["notes"][0]["kind"], "not-read");
+
+    files.write("app.service", "[Service]\nRestart=always\nStartLimitIntervalSec=0\n");
+    fs::create_dir(files.path("app.service.d")).unwrap();
+    assert_eq!(check(&files, &["app.service"]).exits(0).stderr, "");
+    files.write("app.service.d/10-fast.conf", "[Service]\nRestartSec=0\n");
+    let seen = check(&files, &["app.service"]);
+    assert!(seen.exits(0).stderr.contains("`systemctl cat app.service | stagger check -`"), "{seen:#?}");
+}
+
+#[test]
 fn context_flags_apply_to_files_and_those_without_effect_are_named() {
     let files = Files::new();
     files.write("virtualservice.yaml", MESH.replace("perTryTimeout: 2s", "perTryTimeout: 500ms"));

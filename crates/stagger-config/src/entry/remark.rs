@@ -26,6 +26,8 @@ pub enum RemarkKind {
     Hazard,
     /// The field has an effect that a policy cannot express.
     Unmapped,
+    /// The file refers to something that has not been read, and that may say otherwise.
+    NotRead,
     /// A fact about the settings that is worth knowing.
     Note,
 }

@@ -38,7 +38,10 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
     }
     let documents = match documents(text) {
         Ok(documents) => documents,
-        Err(error) => return other_syntaxes(text, format).unwrap_or(Err(error)),
+        Err(error) => {
+            let error = annotated(text).unwrap_or(error);
+            return other_syntaxes(text, format).unwrap_or(Err(error));
+        }
     };
     let mut entries = Vec::new();
     let mut is_known = false;
@@ -48,10 +51,26 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
     if is_known {
         return Ok(entries);
     }
-    other_syntaxes(text, format).unwrap_or_else(|| Err(unknown(format)))
+    other_syntaxes(text, format).unwrap_or_else(|| Err(unknown(text, format)))
 }
 
-fn unknown(format: Option<Format>) -> ReadError {
+/// Returns the error for source code of Java or Kotlin whose annotations set retries, with the place of the first.
+fn annotated(text: &str) -> Option<ReadError> {
+    const ANNOTATIONS: [&str; 2] = ["@Retryable", "@Retry("];
+    let found = text.lines().enumerate().find_map(|(at, line)| {
+        let start =
+            ANNOTATIONS.iter().find_map(|name| line.trim_start().starts_with(name).then(|| line.find('@')))??;
+        Some(Position::new(at + 1, line[..start].chars().count() + 1))
+    })?;
+    let message = "retries that annotations set in source code are not read; check the properties of the application instead, or \
+                   the policy: `stagger check 'constant base=1s jitter=none max-attempts=3'` is the default of @Retryable";
+    Some(ReadError::new(found, message))
+}
+
+fn unknown(text: &str, format: Option<Format>) -> ReadError {
+    if let Some(error) = annotated(text) {
+        return error;
+    }
     let names: Vec<_> = Format::all().map(Format::name).collect();
     let message = match format {
         Some(format) => {

@@ -115,3 +115,28 @@ fn the_clients_of_azure_service_bus_double_from_twice_their_delay() {
     expect(&remarks(wrong, RemarkKind::Invalid), &["1:36 RetryOptions.Mode: `linear` is not fixed or exponential"]);
     assert_eq!(remarks(wrong, RemarkKind::Unmapped).len(), 1);
 }
+
+#[test]
+fn what_a_file_of_nginx_includes_is_named() {
+    let text = "http {\n  include mime.types;\n  include conf.d/*.conf;\n  upstream a { server b; include more; }\n  \
+                server {\n    location / { proxy_pass http://a; include fastcgi_params; }\n    location /b { proxy_pass http://a; }\n  }\n}\n";
+    expect(
+        &remarks(text, RemarkKind::NotRead),
+        &[
+            "3:3 include: what `conf.d/*.conf` says may replace this; `nginx -T` prints it in one file",
+            "4:26 include: what `more` says may replace this; `nginx -T` prints it in one file",
+        ],
+    );
+}
+
+#[test]
+fn annotations_in_source_code_are_not_read_and_the_error_says_so() {
+    for code in [
+        "class A {\n    @Retryable(maxAttempts = 5)\n    void call() {}\n}\n",
+        "class A {\n    @Retry(name = \"a\")\n    fun call() {}\n}\n",
+    ] {
+        let error = stagger_config::read(code, None).unwrap_err();
+        assert_eq!(error.position().to_string(), "2:5");
+        assert!(error.to_string().contains("retries that annotations set in source code are not read"), "{error}");
+    }
+}

@@ -70,7 +70,7 @@ spec:
     expect(
         &described(text),
         &[
-            "Call policies.retries.plain at 8:7: attempts=none* base=5s* multiplier=1* jitter=none* each=2s",
+            "Call policies.retries.plain at 8:7: attempts=none* base=5s* multiplier=1 jitter=none* each=2s",
             "Call policies.retries.grows at 9:7: attempts=11 base=500ms* cap=15s multiplier=1.5* jitter=±50%* each=none*",
             "Call policies.retries.unused at 10:7: attempts=1 each=none*",
         ],

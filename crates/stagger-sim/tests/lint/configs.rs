@@ -323,6 +323,66 @@ fn a_server_that_is_never_left_out_is_found_and_mended() {
 }
 
 #[test]
+fn a_constant_policy_of_dapr_grows_so_that_its_delays_are_drawn() {
+    let block = DAPR.replace(
+        "policy: exponential\n        maxInterval: 10s",
+        "policy: constant\n        duration: 20s\n        maxRetries: 3",
+    );
+    let inline = block.replace(
+        "always:\n        policy: constant\n        duration: 20s\n        maxRetries: 3",
+        "always: {maxRetries: 3, duration: 2s, policy: constant}",
+    );
+    let silent = block.replace("        policy: constant\n        duration: 20s\n", "");
+    for (text, part) in [
+        (block, "        policy: exponential\n        maxInterval: 20s\n        maxRetries: 3\n"),
+        (inline, "always: {maxRetries: 3, maxInterval: 15s, policy: exponential}"),
+        (silent, "        policy: exponential\n        maxRetries: 3\n"),
+    ] {
+        let found = read(&text).check();
+        assert_eq!(codes(&found), ["S001"], "{text}");
+        let fixed = found[0].fix().unwrap().applied_to(&text).unwrap();
+        assert!(fixed.contains(part), "{part}\n{fixed}");
+        assert_eq!(codes(&read(&fixed).check()), [""; 0], "{fixed}");
+    }
+}
+
+#[test]
+fn the_limit_of_a_cluster_becomes_a_budget_if_there_is_one() {
+    let fix = |text: &str| {
+        let found = read(text).check();
+        found.iter().find(|found| found.finding().rule().code() == "C012").unwrap().fix().unwrap().applied_to(text)
+    };
+    let fixed = fix(ENVOY).unwrap();
+    assert!(
+        fixed.ends_with("      - retry_budget: {budget_percent: {value: 20}, min_retry_concurrency: 3}\n"),
+        "{fixed}"
+    );
+    assert!(!codes(&read(&fixed).check()).contains(&"C012"), "{fixed}");
+    // The policies do not say which of several clusters they are for, and one of two would remain.
+    let two = ENVOY.to_owned() + "  - name: other\n    circuit_breakers: {thresholds: [{max_retries: 2000}]}\n";
+    assert_eq!(fix(&two), None);
+}
+
+#[test]
+fn a_state_without_a_time_limit_gets_one() {
+    let text = STATES
+        .replace("      \"TimeoutSeconds\": 20,\n", "")
+        .replace("\"IntervalSeconds\": 2,", "\"MaxDelaySeconds\": 9, \"JitterStrategy\": \"FULL\",")
+        .replace("        }\n      ],", "        },\n        {\"ErrorEquals\": [\"A\"], \"MaxAttempts\": 0}\n      ],");
+    let limits = |text: &str| {
+        let found = read(text).check();
+        found.into_iter().filter(|found| found.finding().rule().code() == "C003").collect::<Vec<_>>()
+    };
+    let found = limits(&text);
+    assert_eq!(found.len(), 2, "{text}");
+    for found in &found {
+        let fixed = found.fix().unwrap().applied_to(&text).unwrap();
+        assert!(fixed.contains("      \"TimeoutSeconds\": 60,\n      \"Retry\": ["), "{fixed}");
+        assert_eq!(limits(&fixed), [], "{fixed}");
+    }
+}
+
+#[test]
 fn rejections_that_are_retried_and_runs_that_pile_up_are_found_and_mended() {
     let front = |conditions: &str| {
         let limited = "server { listen 8081; limit_req zone=one; location / { proxy_pass http://10.0.0.9; } }\n";

@@ -11,12 +11,42 @@ const SHOWN: usize = 10;
 /// What a reader has noticed in a file, beside the findings.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::check) struct Note<'a> {
-    /// Whether the field has an effect that a policy cannot express.
-    pub(in crate::check) is_unmapped: bool,
+    pub(in crate::check) kind: NoteKind,
     /// The path of the field within the file.
     pub(in crate::check) path: &'a str,
     pub(in crate::check) span: Span,
     pub(in crate::check) text: &'a str,
+}
+
+/// What a note says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::check) enum NoteKind {
+    /// The field has an effect that a policy cannot express.
+    Unmapped,
+    /// What the file refers to has not been read.
+    NotRead,
+    /// It is worth knowing.
+    Fact,
+}
+
+impl NoteKind {
+    /// Returns the word of JSON.
+    pub(in crate::check) const fn name(self) -> &'static str {
+        match self {
+            Self::Unmapped => "unmapped",
+            Self::NotRead => "not-read",
+            Self::Fact => "fact",
+        }
+    }
+
+    /// Returns the heading of a report.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Unmapped => "cannot be said as a policy:",
+            Self::NotRead => "not read:",
+            Self::Fact => "worth knowing:",
+        }
+    }
 }
 
 /// Returns the notes about a file, in its order. Several parts of a file may share a field, which is noted once.
@@ -24,13 +54,14 @@ pub(super) fn notes(config: &ConfigFile) -> Vec<Note<'_>> {
     let mut seen = HashSet::new();
     let remarks = config.entries().iter().flat_map(|entry| &entry.remarks);
     let found = remarks.filter_map(|remark: &Remark| {
-        let is_unmapped = match remark.kind {
-            RemarkKind::Unmapped => true,
-            RemarkKind::Note => false,
+        let kind = match remark.kind {
+            RemarkKind::Unmapped => NoteKind::Unmapped,
+            RemarkKind::NotRead => NoteKind::NotRead,
+            RemarkKind::Note => NoteKind::Fact,
             // The others are findings.
             _ => return None,
         };
-        let note = Note { is_unmapped, path: &remark.path, span: remark.span, text: &remark.text };
+        let note = Note { kind, path: &remark.path, span: remark.span, text: &remark.text };
         seen.insert((remark.span, &remark.path, &remark.text)).then_some(note)
     });
     let mut found: Vec<_> = found.collect();
@@ -38,13 +69,13 @@ pub(super) fn notes(config: &ConfigFile) -> Vec<Note<'_>> {
     found
 }
 
-/// Formats the notes about a file: first the fields that no policy expresses, then what is worth knowing.
-pub(super) fn section(notes: &[Note<'_>], options: RenderOptions) -> String {
-    let part = |title: &str, is_unmapped: bool| {
-        let lines = lines(notes.iter().filter(|note| note.is_unmapped == is_unmapped), options);
-        if lines.is_empty() { lines } else { format!("{title}\n{lines}") }
+/// Formats the notes of some kinds about a file.
+pub(super) fn section(notes: &[Note<'_>], kinds: &[NoteKind], options: RenderOptions) -> String {
+    let part = |kind: &NoteKind| {
+        let lines = lines(notes.iter().filter(|note| note.kind == *kind), options);
+        if lines.is_empty() { lines } else { format!("{}\n{lines}", kind.title()) }
     };
-    part("cannot be said as a policy:", true) + &part("worth knowing:", false)
+    kinds.iter().map(part).collect()
 }
 
 /// Formats a line for each text and field, with all its places.

@@ -1,5 +1,5 @@
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -119,6 +119,12 @@ impl FileResult {
         if config.entries().is_empty() && !file.is_named {
             return Ok(None);
         }
+        if has_drop_ins(&file.path) {
+            say(&format!(
+                "{name}.d has drop-ins, which are not read with {name}; `systemctl cat {} | stagger check -` checks all of them as one",
+                file.path.file_name().unwrap_or_default().display()
+            ));
+        }
         let unused =
             config.unused(context).into_iter().map(|fact| UnusedFlag { name: fact.name(), reason: fact.reason() });
         Ok(Some(Self {
@@ -162,10 +168,23 @@ fn unused_by_system(context: &DeploymentContext) -> Vec<UnusedFlag> {
     context.given().map(|name| UnusedFlag { name, reason }).collect()
 }
 
+/// Returns whether a unit of systemd has drop-ins beside it, which replace what it says.
+fn has_drop_ins(path: &Path) -> bool {
+    let is_unit =
+        path.extension().is_some_and(|ending| ["service", "mount", "swap"].iter().any(|unit| ending == *unit));
+    let mut directory = path.as_os_str().to_owned();
+    directory.push(".d");
+    let files = is_unit.then(|| fs::read_dir(directory).ok()).flatten().into_iter().flatten().flatten();
+    files.into_iter().any(|file| file.path().extension().is_some_and(|ending| ending == "conf"))
+}
+
 /// Returns the systems that a file configures.
 fn kind(config: &ConfigFile) -> String {
+    const INCLUDE: &str = "include ";
+    let includes = || config.text().lines().any(|line| line.trim_start().starts_with(INCLUDE));
     let formats: BTreeSet<_> = config.entries().iter().map(|entry| entry.format.to_string()).collect();
     match config.entries().len() {
+        0 if includes() => "says nothing about retries, restarts or probes; what it includes is not read".to_owned(),
         0 => "says nothing about retries, restarts or probes".to_owned(),
         _ => formats.into_iter().collect::<Vec<_>>().join(", "),
     }

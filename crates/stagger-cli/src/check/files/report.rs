@@ -4,7 +4,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use stagger_sim::lint::{FileFinding, Finding, Fix, Place};
 
-use super::notes;
+use super::notes::{self, NoteKind};
 use super::read::{FileResult, UnusedFlag};
 use crate::check::report::title;
 use crate::plot::{Glyphs, RenderOptions, paragraph};
@@ -39,9 +39,12 @@ pub(in crate::check) fn section(
         out.push_str(&others(&group[1..], options));
     }
     out.push_str(&unused(&checked.unused, options));
-    if detail == Detail::All {
-        out.push_str(&notes::section(&checked.notes(), options));
-    }
+    // What has not been read may refute the findings.
+    let kinds: &[NoteKind] = match detail {
+        Detail::Findings => &[NoteKind::NotRead],
+        Detail::All => &[NoteKind::NotRead, NoteKind::Unmapped, NoteKind::Fact],
+    };
+    out.push_str(&notes::section(&checked.notes(), kinds, options));
     out
 }
 

@@ -57,14 +57,14 @@ fn collect_users<'a>(node: &'a Node, users: &mut HashMap<&'a str, Vec<&'a Node>>
 
 fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
     let remarks = &mut entry.remarks;
-    let is_exponential = fields.take("policy").is_some_and(|field| {
-        let shape = field.parse(remarks, "constant or exponential", |text| match text {
+    let shape = fields.take("policy").and_then(|field| {
+        field.parse(remarks, "constant or exponential", |text| match text {
             "exponential" => Some(true),
             "constant" => Some(false),
             _ => None,
-        });
-        shape.is_some_and(|shape| shape.value)
+        })
     });
+    let is_exponential = shape.is_some_and(|shape| shape.value);
     let retries = fields
         .take("maxRetries")
         .and_then(|field| field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok()));
@@ -97,6 +97,8 @@ fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
         }
         let delay = delay.and_then(|field| field.duration(remarks, units::go, "5s"));
         entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(DELAY)));
+        // `policy: constant` says so.
+        entry.settings.multiplier = Some(shape.map_or(Setting::default(1.0), |shape| shape.map(|_| 1.0)));
     }
     fields.unmapped(&[("matching", "which status codes are retried")], remarks);
     fields.finish(remarks);

@@ -50,7 +50,28 @@ pub(crate) fn read(found: &[Directive]) -> Vec<Entry> {
     let mut entries = Vec::new();
     let file = File { groups, limiters: limiter::limiters(found) };
     walk(found, &mut Vec::new(), &mut Vec::new(), &file, &mut entries);
+    if let Some(first) = entries.first_mut() {
+        included(found, &mut first.remarks);
+    }
     entries
+}
+
+/// Names the files that are included, and may say otherwise.
+fn included(found: &[Directive], remarks: &mut Vec<Remark>) {
+    // Of types and parameters.
+    const OTHERS: [&str; 5] = ["mime.types", "fastcgi_params", "fastcgi.conf", "scgi_params", "uwsgi_params"];
+    for directive in found {
+        let is_of_others = || OTHERS.iter().any(|name| directive.first().ends_with(name));
+        if directive.name() == "include" && !is_of_others() {
+            remarks.push(Remark {
+                kind: RemarkKind::NotRead,
+                path: "include".to_owned(),
+                span: directive.span,
+                text: format!("what `{}` says may replace this; `nginx -T` prints it in one file", directive.first()),
+            });
+        }
+        included(&directive.block, remarks);
+    }
 }
 
 fn collect_groups<'a>(found: &'a [Directive], groups: &mut Groups<'a>) {

@@ -226,6 +226,21 @@ impl<'a> Editor<'a> {
         Vec::new()
     }
 
+    /// Inserts a field beside the last one of this name that begins above a part of it, or with it.
+    pub(super) fn beside_above(&self, span: Span, key: &str, line: &Line) -> Vec<Edit> {
+        let last = span.start.line.min(self.lines.len());
+        let found = self.lines[..last].iter().enumerate().rev().find_map(|(at, text)| {
+            let start = text.find(&format!("\"{key}\"")).or_else(|| text.find(&format!("{key}:")))?;
+            Some((at + 1, text[..start].chars().count() + 1))
+        });
+        found.map_or_else(Vec::new, |(at, column)| self.insert(at, column, &self.written(line)))
+    }
+
+    /// Returns how often a word occurs.
+    pub(super) fn count(&self, word: &str) -> usize {
+        self.text.matches(word).count()
+    }
+
     /// Returns the number of the first line with this beginning.
     pub(super) fn find_line(&self, start: &str) -> Option<usize> {
         self.lines.iter().position(|line| line.trim_start().starts_with(start)).map(|at| at + 1)

@@ -128,7 +128,11 @@ fn within(length: Duration, entry: &Entry, editor: &Editor<'_>) -> Remedy {
                 "limit the time until the server answers",
             )
         }
-        (Format::StepFunctions, ..) => Remedy::words("set TimeoutSeconds of the state: its default is years"),
+        (Format::StepFunctions, ..) => {
+            let line = Line::plain("TimeoutSeconds", "60");
+            let edits = editor.beside_above(entry.span, "Retry", &line);
+            Remedy::line(editor, &line, edits, "limit the time of the state, whose default is years")
+        }
         (Format::Dapr, ..) => Remedy::words("add a timeout below policies.timeouts, and name it in the target"),
         (_, Some(span), Some(length)) => {
             let line = Line::text(editor.key(span), length);
@@ -198,12 +202,14 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         }
         Format::Envoy => {
             let line = Line::plain("retry_budget", ENVOY);
-            Remedy::line(
-                editor,
-                &line,
-                Vec::new(),
-                "write a budget below circuit_breakers.thresholds, in place of max_retries",
-            )
+            // Of several clusters, the span is that of the first.
+            let names = ["max_retries", "maxRetries"];
+            let stated = entry.settings.budget.and_then(|budget| budget.span()).filter(|span| {
+                names.contains(&editor.key(*span)) && names.iter().map(|name| editor.count(name)).sum::<usize>() == 1
+            });
+            let edits = stated.map_or_else(Vec::new, |span| editor.replace_text(span, &editor.written(&line)));
+            let advice = "write a budget below circuit_breakers.thresholds, in place of max_retries";
+            Remedy::line(editor, &line, edits, advice)
         }
         Format::Istio => {
             let line = Line::plain("retryBudget", "{\"percent\": 20, \"minRetryConcurrency\": 3}");
@@ -263,15 +269,27 @@ fn jitter(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         Format::StepFunctions => Line::text("JitterStrategy", "FULL"),
         Format::DotNet => Line::plain("UseJitter", "true"),
         Format::Resilience4j => Line::plain("enableRandomizedWait", "true"),
-        _ => {
-            return Remedy::words(
-                "write `policy: exponential` with maxInterval in place of duration, which Dapr draws at random",
-            );
-        }
+        _ => return jitter_of_dapr(entry, editor),
     };
     let stated = entry.settings.jitter.and_then(|jitter| jitter.span());
     let edits = stated.map_or_else(|| beside(entry, editor, &line), |span| editor.replace(span, &line));
     Remedy::line(editor, &line, edits, "draw the delays at random")
+}
+
+/// Dapr draws the delays of exponential policies alone, which begin at 500 ms and grow up to a limit.
+fn jitter_of_dapr(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    const LONGEST: Duration = Duration::from_secs(15);
+    let settings = &entry.settings;
+    let policy = Line::text("policy", "exponential");
+    let length = settings.base.map_or(LONGEST, |base| base.value).max(LONGEST);
+    let longest = Line::text("maxInterval", Compact(length).to_string());
+    let shape = settings.multiplier.and_then(|multiplier| multiplier.span());
+    let delay = settings.base.and_then(|base| base.span());
+    let mut edits = shape.map_or_else(|| beside(entry, editor, &policy), |span| editor.replace(span, &policy));
+    edits.extend(delay.into_iter().flat_map(|span| editor.replace_text(span, &editor.written(&longest))));
+    let text = format!("{}\n{}", editor.written(&policy), editor.written(&longest));
+    let advice = "let the delays grow, which Dapr then draws at random; `duration` has no effect there";
+    Remedy { text, advice: advice.to_owned(), edits }
 }
 
 fn cap(entry: &Entry, editor: &Editor<'_>) -> Remedy {
