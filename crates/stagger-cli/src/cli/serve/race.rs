@@ -12,7 +12,7 @@ use super::jobs::{Jobs, Place};
 use super::limits::{MAX_BINS, MAX_DOTS, MAX_SHOWN_ATTEMPTS};
 use super::question::{Question, RaceQuestion};
 use super::reply::Failure;
-use super::sentence::sentence;
+use super::sentence::sentences;
 use crate::simulate::Race;
 
 /// Number of clients in one event.
@@ -115,7 +115,7 @@ fn latency(figures: &ReconnectFigures) -> Value {
     json!({ "bin_s": bin_s, "p50_s": p50, "p99_s": p99 })
 }
 
-/// Returns the figures of all policies, with their curves, and the sentence that answers which is better.
+/// Returns the figures of all policies, with their curves, and the sentences that answer which is better.
 fn figures(race: &Race, storm: &StormReport) -> Value {
     let policies = storm.strategies.iter().map(|strategy| {
         let figures = strategy.runs.first().map(|run| &run.figures);
@@ -136,7 +136,7 @@ fn figures(race: &Race, storm: &StormReport) -> Value {
     });
     json!({
         "command": race.command(),
-        "sentence": sentence(race, storm),
+        "sentences": sentences(race, storm),
         "scenario": storm.scenario,
         "metrics": storm.scenario.metrics().iter().map(metric).collect::<Vec<_>>(),
         "policies": policies.collect::<Vec<_>>(),

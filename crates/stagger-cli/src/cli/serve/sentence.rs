@@ -9,8 +9,8 @@ const LETTERS: [char; 2] = ['A', 'B'];
 /// Share of the clients that are back at `t99_s`.
 const MOST: &str = "99 %";
 
-/// Returns the answer in one paragraph: what each policy does to the server, and when its clients are back.
-pub(super) fn sentence(race: &Race, storm: &StormReport) -> String {
+/// Returns the answer, a sentence for each policy: what it does to the server, and when its clients are back.
+pub(super) fn sentences(race: &Race, storm: &StormReport) -> Vec<String> {
     let capacity = race.scenario().rate();
     let of_each = LETTERS.iter().zip(&storm.strategies).filter_map(|(letter, strategy)| {
         match strategy.runs.first().map(|run| &run.figures) {
@@ -20,7 +20,7 @@ pub(super) fn sentence(race: &Race, storm: &StormReport) -> String {
             _ => None,
         }
     });
-    of_each.collect::<Vec<_>>().join(" ")
+    of_each.collect()
 }
 
 fn of_policy(name: &str, figures: &ReconnectReport, capacity: f64) -> String {

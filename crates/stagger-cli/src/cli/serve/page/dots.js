@@ -46,8 +46,9 @@ export class Dots {
     const many = this.cast.size;
     const pad = 3 * scale;
     const room = (width * (1 - SEAT_BEGIN) - 2 * pad) * (height - 2 * pad);
-    const pitch = Math.max(1, Math.min(9 * scale, Math.sqrt(room / many)));
-    this.dot = Math.max(1, Math.min(Math.round(pitch * 0.72), Math.round(5 * scale)));
+    // Whole pixels, or the gaps between the seats would make a pattern.
+    const pitch = Math.max(1, Math.floor(Math.min(9 * scale, Math.sqrt(room / many))));
+    this.dot = Math.max(1, Math.min(pitch - 1, Math.round(6 * scale)));
     const rows = Math.max(1, Math.floor((height - 2 * pad) / pitch));
     this.homeX = new Float32Array(many);
     this.homeY = new Float32Array(many);

@@ -214,7 +214,11 @@ async function run(signal) {
         figures = answer;
         latencies = [];
         byId("scenario-problem").hidden = true;
-        byId("answer").textContent = answer.sentence;
+        byId("answer").replaceChildren(...answer.sentences.map((sentence, nth) => {
+          const paragraph = make("p", sentence);
+          paragraph.className = KINDS[nth];
+          return paragraph;
+        }));
         byId("command").textContent = answer.command;
         showFigures(byId("figures"), answer);
         showLegend(answer);
@@ -241,7 +245,7 @@ function failed(text) {
   const problem = byId("scenario-problem");
   problem.hidden = isOfPolicy;
   problem.textContent = text;
-  byId("answer").textContent = "There is no answer until the problem above or below is mended.";
+  byId("answer").replaceChildren(make("p", "There is no answer until the problem above or below is mended."));
 }
 
 function showLegend({ policies, scenario }) {
