@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::limits::{MAX_JOBS, MAX_RUN_TIME, MAX_RUNNING};
 use super::reply::Failure;
 
-/// Simulations, of which a bounded number runs at a time.
+/// Simulations or forecasts, of which a bounded number runs at a time.
 #[derive(Debug)]
 pub(super) struct Jobs {
     admitted: Arc<Semaphore>,

@@ -17,10 +17,10 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of open connections. Further ones wait in the queue of the kernel.
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
-/// Maximum number of simulations that run at a time. Each uses all cores.
+/// Maximum number of simulations that run at a time, and of forecasts. Each simulation uses all cores.
 pub(super) const MAX_RUNNING: usize = 2;
 
-/// Maximum number of simulations that run, wait, or whose results are being sent.
+/// Maximum number of simulations that run, wait, or whose results are being sent, and of forecasts.
 pub(super) const MAX_JOBS: usize = 16;
 
 /// Maximum duration of a simulation.

@@ -1,8 +1,12 @@
-use axum::http::StatusCode;
+use std::sync::Arc;
+
+use axum::extract::State;
 use serde::Deserialize;
 use serde_json::json;
+use stagger_sim::Progress;
 use stagger_sim::lint::{DeploymentContext, ParseValueError, Purpose, Rate, parse_count};
 
+use super::jobs::Jobs;
 use super::question::{Question, parse_policy};
 use super::reply::{Failure, Json};
 use crate::check::findings_of;
@@ -22,18 +26,19 @@ pub(super) struct PolicyQuestion {
 }
 
 /// Answers with what `plan` and `check` say about a policy.
-pub(super) async fn answer(Question(question): Question<PolicyQuestion>) -> Result<Json, Failure> {
+pub(super) async fn answer(
+    State(jobs): State<Arc<Jobs>>,
+    Question(question): Question<PolicyQuestion>,
+) -> Result<Json, Failure> {
     let policy = parse_policy(&question.policy)?;
     let context = question.context()?;
-    // A forecast takes milliseconds, but the thread also serves others.
-    let answer = tokio::task::spawn_blocking(move || {
+    // The forecast of some policies takes seconds.
+    let place = jobs.admit()?;
+    let forecast = place.run(Arc::new(Progress::new()), move |_| {
         let (plan, check) = (forecast_of(policy)?, findings_of(policy, &context)?);
         Ok::<_, Failure>(json!({ "policy": policy.to_string(), "plan": plan, "check": check }))
     });
-    let answer = answer.await.map_err(|_| {
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "the forecast of this policy failed; please report it")
-    })?;
-    answer.map(Json)
+    forecast.await?.map(Json)
 }
 
 impl PolicyQuestion {

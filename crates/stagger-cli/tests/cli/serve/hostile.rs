@@ -69,6 +69,14 @@ fn nothing_listens_outside_loopback() {
 }
 
 #[test]
+fn a_port_in_use_is_an_error_with_a_remedy() {
+    let server = Server::start();
+    let port = server.address.port().to_string();
+    let seen = crate::support::see(&mut crate::support::stagger(["serve", "--no-open", "--port", &port]));
+    seen.exits(125).says(&format!("cannot listen on 127.0.0.1:{port}; try another --port, or 0: "));
+}
+
+#[test]
 fn what_is_too_large_is_refused_with_a_reason() {
     let server = Server::start();
     let ten_megabytes = format!("{{\"policy\":\"{}\"}}", "x".repeat(10_000_000));
