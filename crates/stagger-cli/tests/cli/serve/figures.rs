@@ -64,10 +64,10 @@ fn findings_forecast_and_advice_are_those_of_the_other_subcommands() {
     let check: Value = serde_json::from_str(&check).unwrap();
     assert_eq!(answer["check"]["findings"], check["policies"][0]["findings"]);
     assert_eq!(answer["check"]["fixed"], check["policies"][0]["fixed"]);
-    let question = r#"{"purpose":"reconnecting","clients":"10k","capacity":"1000/s","outage":"5s"}"#;
+    let question = r#"{"purpose":"reconnecting","clients":"20","capacity":"100/s","outage":"5s"}"#;
     let events = server.post("/api/advise", question).events();
     let advice = events.iter().find(|(name, _)| name == "advice").map(|(_, data)| data);
-    let words = ["--for", "reconnecting", "--clients", "10k", "--capacity", "1000/s", "--outage", "5s", "--json"];
+    let words = ["--for", "reconnecting", "--clients", "20", "--capacity", "100/s", "--outage", "5s", "--json"];
     let said: Value = serde_json::from_str(&said(stagger(["advise"]).args(words))).unwrap();
     assert_eq!(advice, Some(&said));
 }

@@ -9,6 +9,9 @@ export const DEFAULTS = {
   seed: "1",
 };
 
+/** What the simulator takes for settings that an address does not have. */
+export const USUAL = { clients: "10k", capacity: "1000/s", down: "0s" };
+
 /** Settings that an address may have, in this order. */
 const NAMES = ["clients", "capacity", "down", "backlog", "one-way", "disconnect-window", "first-attempt", "retry-after", "crash-loop", "crash-above", "horizon"];
 

@@ -81,7 +81,7 @@ class Lane {
     this.asked = new AbortController();
     const { signal } = this.asked;
     this.timer = setTimeout(async () => {
-      const { clients, capacity } = state.settings;
+      const { clients, capacity } = { ...address.USUAL, ...state.settings };
       try {
         const response = await ask("/api/policy", { policy: this.input.value, purpose: "reconnecting", clients, capacity }, signal);
         const { plan, check } = await response.json();
@@ -113,7 +113,7 @@ class Lane {
     this.asking?.abort();
     this.asking = new AbortController();
     const { signal } = this.asking;
-    const { clients = "10k", capacity = "1000/s", down } = state.settings;
+    const { clients, capacity, down } = { ...address.USUAL, ...state.settings };
     try {
       await stream("/api/advise", { purpose: "reconnecting", clients, capacity, outage: down }, signal, {
         progress: ({ ratio }) => {
@@ -359,9 +359,9 @@ function prepare() {
     option.value = String(speed);
     byId("speed").append(option);
   }
+  byId("speed").value = String(clock.speed);
   return () => {
-    const usual = { clients: "10k", capacity: "1000/s", down: "0s" };
-    for (const [name, slider] of Object.entries(sliders)) slider.show(state.settings[name] ?? usual[name]);
+    for (const [name, slider] of Object.entries(sliders)) slider.show(state.settings[name] ?? address.USUAL[name]);
     if (document.activeElement !== field) field.value = state.seed;
   };
 }
