@@ -9,12 +9,13 @@ mod pages;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 use self::html::Html;
 
 /// One test, because the book is built once.
 #[test]
-fn the_book_builds_without_warnings_works_offline_and_has_no_dead_link() {
+fn the_built_book_has_no_warnings_and_no_dead_links_and_answers_newcomers() {
     let book = build::build();
     assert_eq!(book.warnings, "", "warnings of mdBook");
     let pages = pages::files(&book.directory, "html");
@@ -22,6 +23,7 @@ fn the_book_builds_without_warnings_works_offline_and_has_no_dead_link() {
     assert_nothing_is_loaded_from_the_network(&pages);
     assert_every_link_leads_somewhere(&book.directory, &pages);
     assert_the_search_finds_every_page(&book.directory);
+    assert_the_search_answers_newcomers(&book.directory);
 }
 
 fn assert_nothing_is_loaded_from_the_network(pages: &BTreeMap<PathBuf, Html>) {
@@ -59,6 +61,46 @@ fn assert_the_search_finds_every_page(book: &Path) {
     for page in pages::of_summary() {
         let address = page.replace(".md", ".html#");
         assert!(index.contains(&address), "{page} cannot be found by searching");
+    }
+}
+
+/// What newcomers ask, what they type, at first and if that did not help, and where the answer is.
+const QUESTIONS: [(&str, &[&str], &str); 12] = [
+    ("How often should it retry?", &["how many attempts"], "guide/choosing.html#how-many-attempts"),
+    ("Why do all clients come back at once?", &["thundering herd", "spread"], "guide/numbers.html#spread"),
+    ("Why is my POST not retried?", &["post not retried"], "guide/faq.html#why-is-a-post-not-retried"),
+    ("How do I use it behind SQS?", &["lambda"], "guide/consumers.html#sqs-and-lambda"),
+    ("How do I test this?", &["testing", "testing retries"], "guide/testing.html#testing-code-that-retries"),
+    (
+        "How do I stop the retries now?",
+        &["disable retries"],
+        "guide/faq.html#how-do-i-stop-or-disable-retries-during-an-outage",
+    ),
+    ("Does it obey Retry-After?", &["retry-after", "server hints"], "guide/http.html#server-hints"),
+    ("I come from tenacity.", &["tenacity"], "guide/from-tenacity.html#migrating-from-tenacity-python"),
+    ("What does exit code 124 mean?", &["exit code"], "reference/exit-codes.html#exit-codes"),
+    ("Do I need a budget or a breaker?", &["budget or breaker", "which budget"], "guide/guards.html#which-budget"),
+    (
+        "How do I start with a warm cache?",
+        &["warm cache", "warm up"],
+        "guide/pools.html#a-warm-up-before-the-first-request",
+    ),
+    ("What are all the settings?", &["settings", "policy language"], "reference/policy.html#the-policy-language"),
+];
+
+/// Runs the book's own search. Each answer must be among the first three results of one of two tries.
+fn assert_the_search_answers_newcomers(book: &Path) {
+    let queries = QUESTIONS.iter().flat_map(|(_, queries, _)| *queries);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/book/search.js");
+    let ran = Command::new("node").arg(script).arg(book).args(queries).output();
+    let ran = ran.expect("node: run `cargo xtask ci --only packages`");
+    let found = String::from_utf8(ran.stdout).expect("text");
+    let mut found = found.lines();
+    for (question, queries, answer) in QUESTIONS {
+        assert!(queries.len() <= 2, "{question}");
+        let results: Vec<_> = found.by_ref().take(queries.len()).collect();
+        let is_found = results.iter().any(|line| line.split(' ').any(|address| address == answer));
+        assert!(is_found, "{question} {queries:?}: {results:#?}");
     }
 }
 
