@@ -118,6 +118,20 @@ fn the_summary_has_every_page_once() {
     assert_eq!(unique, written);
 }
 
+/// A forge shows no summary, but this table.
+#[test]
+fn the_table_of_pages_has_every_page_of_the_guide() {
+    let guide = pages::docs().join("guide");
+    let index = fs::read_to_string(guide.join("README.md")).unwrap();
+    let linked: BTreeSet<_> = pages::links(&index).into_iter().map(|(_, link)| link).collect();
+    for page in pages::of_summary() {
+        let from_guide = page.strip_prefix("guide/").map_or_else(|| format!("../{page}"), str::to_owned);
+        let is_in_another_table = page.starts_with("guide/configs/");
+        let is_index = ["README.md", "guide/README.md"].contains(&page.as_str());
+        assert!(linked.contains(&from_guide) || is_in_another_table || is_index, "{page} is not in the table");
+    }
+}
+
 #[test]
 fn every_page_with_rust_code_is_a_doc_test() {
     const LIBRARY: &str = include_str!("../../../src/lib.rs");
