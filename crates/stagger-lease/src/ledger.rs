@@ -24,7 +24,7 @@ pub struct Ledger {
 }
 
 /// What one look at a [`Ledger`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Counted {
     /// The tokens that the process holds.
     pub held: u64,

@@ -42,6 +42,20 @@ struct Place {
     second: i64,
 }
 
+/// Faults for the exploration to find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Fault {
+    /// None.
+    #[default]
+    None,
+    /// A store that has lost its data grants at once, before all processes have reported.
+    NoSettling,
+    /// The store adds what a process has counted to what it had reported before, instead of replacing it.
+    AddsUp,
+    /// The store takes times of before for its own after its clock has stepped back.
+    TrustsOldTimes,
+}
+
 impl State {
     /// Adds counts, or takes them back if `sign` is -1.
     fn add(&mut self, sign: i64, place: Place, counts: &Counts) {
@@ -69,22 +83,39 @@ impl Pool {
         timing: &Timing,
         now: u64,
     ) -> Option<WindowLease> {
+        self.report_with(id, report, claim, timing, now, Fault::None)
+    }
+
+    /// Handles a report as [`report`](Self::report) does, with a fault.
+    pub(super) fn report_with(
+        &mut self,
+        id: u64,
+        report: &Report,
+        claim: &WindowClaim,
+        timing: &Timing,
+        now: u64,
+        fault: Fault,
+    ) -> Option<WindowLease> {
         let now = now as i64;
         if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
             return None;
         }
         let slot_length = claim.limits.slot_length() as i64;
         let settled = now + timing.period as i64 * 5 / 4;
-        let known = self.state.filter(|state| now >= state.at - SECOND as i64);
+        let is_trusted = |state: &State| fault == Fault::TrustsOldTimes || now >= state.at - SECOND as i64;
+        let known = self.state.filter(is_trusted);
         let mut state = known.unwrap_or_else(|| {
             // There was none, or its slots are those of a clock that has stepped back: all processes report all that they have counted.
             *self = Self::default();
-            State { slot: now / slot_length, counts: Counts::default(), at: now, settle: settled, outstanding: 0 }
+            let settle = if fault == Fault::NoSettling { 0 } else { settled };
+            State { slot: now / slot_length, counts: Counts::default(), at: now, settle, outstanding: 0 }
         });
         if now - state.at > timing.lease as i64 {
             state.settle = settled;
         }
-        state.settle = state.settle.min(settled);
+        if fault != Fault::TrustsOldTimes {
+            state.settle = state.settle.min(settled);
+        }
         // Time stands still after a small step back.
         let slot = (now / slot_length).max(state.slot);
         let behind = slot - now / slot_length;
@@ -109,7 +140,9 @@ impl Pool {
             if self.holders.has_lease(id) {
                 state.outstanding -= record.lease;
             }
-            state.add(-1, record.place, &record.counts);
+            if fault != Fault::AddsUp {
+                state.add(-1, record.place, &record.counts);
+            }
         }
         let place = Place { first: slot, second: (now - claim.age as i64) / slot_length + behind };
         state.add(1, place, &claim.counts);
