@@ -4,7 +4,7 @@
 //! The store replaces what the process had reported before, so that a report that was lost, or a store that lost its data, is repaired by
 //! the next one. The sum over all processes says how many retries the calls allow; what is not used yet is leased.
 //!
-//! The bound, with p the time from one report to the next and a margin for its jitter and way, in any interval that ends at t:
+//! The bound, with p the time from one report to the next and a margin for its jitter and way, in any interval that ends with a retry, at t:
 //!
 //! ```text
 //! retries(t − ttl, t] ≤ ratio · calls(t − ttl − p, t] + min_per_second · ttl
