@@ -137,6 +137,16 @@ fn the_page_has_every_variable_that_the_sources_name() {
     }
 }
 
+#[test]
+fn each_profile_on_the_page_about_languages_exists() {
+    const LANGUAGES: &str = include_str!("../../../../docs/guide/languages.md");
+    let named: Vec<_> = rows(LANGUAGES, "| language |").into_iter().flat_map(|row| spans(row[1])).collect();
+    assert!(named.len() > 8);
+    for name in named {
+        assert!(Profile::named(name).is_some(), "{name}");
+    }
+}
+
 /// Writes the page of profiles.
 fn profiles() -> String {
     let mut page = "# Profiles\n\nThe named policies, as `stagger plan --profiles` lists them. Each can be varied: \
