@@ -179,7 +179,36 @@ fn curves_of(figures: &RunFigures) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn the_latency_is_from_the_last_attempt_before_the_connection() {
+        let ms = Duration::from_millis;
+        let mut figures = ReconnectFigures::default();
+        figures.sample = vec![vec![ms(10), ms(100)], vec![ms(200)], vec![ms(50), ms(900), ms(1_100)], vec![ms(5)]];
+        // The third client is connected twice, and the last never.
+        figures.sample_connects = vec![vec![ms(400)], vec![ms(210)], vec![ms(950), ms(1_600)]];
+        let want = json!({ "bin_s": 0.5, "p50_s": [0.01, 0.05, null, 0.5], "p99_s": [0.3, 0.05, null, 0.5] });
+        assert_eq!(latency(&figures), want);
+        assert_eq!(latency(&ReconnectFigures::default()), json!({ "bin_s": 0.5, "p50_s": [null], "p99_s": [null] }));
+    }
+
+    #[test]
+    fn long_curves_are_added_up_without_losing_a_count() {
+        let RunFigures::Reconnect(mut report) = (&ReconnectFigures::default()).into() else { panic!("a reconnect") };
+        report.arrivals = (0..20_001).map(|bin| bin % 7).collect();
+        report.connects = vec![1, 2, 3, 4, 5];
+        let total: u32 = report.arrivals.iter().sum();
+        let curves = curves_of(&RunFigures::Reconnect(report));
+        let arrivals: Vec<u64> =
+            curves["arrivals"].as_array().unwrap().iter().map(|bin| bin.as_u64().unwrap()).collect();
+        assert!(arrivals.len() <= MAX_BINS, "{}", arrivals.len());
+        assert_eq!(arrivals.iter().sum::<u64>(), u64::from(total));
+        assert_eq!(curves["connects"], json!([10, 5]));
+        assert!((curves["bin_s"].as_f64().unwrap() - 0.4).abs() < 1e-12);
+    }
 
     #[test]
     fn fewer_clients_are_shown_the_more_attempts_each_makes() {

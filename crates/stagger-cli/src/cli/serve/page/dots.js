@@ -48,7 +48,10 @@ export class Dots {
     const room = (width * (1 - SEAT_BEGIN) - 2 * pad) * (height - 2 * pad);
     // Whole pixels, or the gaps between the seats would make a pattern.
     const pitch = Math.max(1, Math.floor(Math.min(9 * scale, Math.sqrt(room / many))));
-    this.dot = Math.max(1, Math.min(pitch - 1, Math.round(6 * scale)));
+    // Between larger seats is a gap; the waiting clients have more room.
+    this.seat = pitch < 3 ? pitch : Math.min(pitch - 1, Math.round(6 * scale));
+    const apart = Math.sqrt((width * WAIT_END * height) / many);
+    this.dot = Math.max(1, Math.min(Math.round(apart * 0.6), Math.round(5 * scale)));
     const rows = Math.max(1, Math.floor((height - 2 * pad) / pitch));
     this.homeX = new Float32Array(many);
     this.homeY = new Float32Array(many);
@@ -89,7 +92,7 @@ export class Dots {
     if (kind === CONNECTED) {
       const seat = isFirst ? id : cast.seats[last];
       const way = share(since, flight);
-      this.square(mix(gate, this.seatX(seat), way), mix(y, this.seatY(seat), way), colors.seat);
+      this.square(mix(gate, this.seatX(seat), way), mix(y, this.seatY(seat), way), colors.seat, way < 1 ? this.dot : this.seat);
       return;
     }
     if (kind === ACCEPTED) {
@@ -113,8 +116,8 @@ export class Dots {
     this.square(mix(gate, x, way), y, isFresh ? colors.refuse : hasNext ? colors.wait : colors.gone);
   }
 
-  square(left, top, color) {
-    const { pixels, dot } = this;
+  square(left, top, color, dot = this.dot) {
+    const { pixels } = this;
     const { width, height } = this.canvas;
     const x = Math.min(Math.max(0, left | 0), width - dot);
     const y = Math.min(Math.max(0, top | 0), height - dot);
