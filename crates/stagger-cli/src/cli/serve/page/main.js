@@ -280,6 +280,7 @@ function start(clients) {
   } else {
     play(true);
   }
+  counted = -Infinity;
   draw();
 }
 
