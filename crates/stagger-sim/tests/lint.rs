@@ -9,6 +9,8 @@ mod lint {
     mod deployments;
     mod examples;
     mod fixes;
+    #[cfg(feature = "config")]
+    mod layers;
     mod logs;
     mod no_effect;
     mod own_profiles;

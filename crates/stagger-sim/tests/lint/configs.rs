@@ -2,10 +2,10 @@
 //! form, which is read again.
 
 use stagger_sim::lint::FileFinding;
-use stagger_sim::lint::config::{ConfigFile, check_layers};
+use stagger_sim::lint::config::ConfigFile;
 
 #[track_caller]
-fn read(text: &str) -> ConfigFile {
+pub(super) fn read(text: &str) -> ConfigFile {
     ConfigFile::read("file", text, None).unwrap_or_else(|error| panic!("{}: {error}\n{text}", error.position()))
 }
 
@@ -28,7 +28,7 @@ fn fixed(text: &str) -> String {
 
 const SERVICE: &str = "[Unit]\nDescription=app\n\n[Service]\nExecStart=/bin/app\nRestart=on-failure\n";
 
-const NGINX: &str = "\
+pub(super) const NGINX: &str = "\
 upstream app {
     server 10.0.0.1;
     server 10.0.0.2;
@@ -76,7 +76,7 @@ static_resources:
       - max_retries: 2000
 ";
 
-const GRPC: &str = r#"{
+pub(super) const GRPC: &str = r#"{
   "methodConfig": [
     {
       "name": [{"service": "shop.Orders"}],
@@ -137,7 +137,7 @@ resilience4j:
         enableExponentialBackoff: true
 ";
 
-const DOTNET: &str = r#"{
+pub(super) const DOTNET: &str = r#"{
   "HttpResilience": {
     "Retry": { "MaxRetryAttempts": 5, "UseJitter": true, "MaxDelay": "00:00:10" },
     "TotalRequestTimeout": { "Timeout": "00:00:30" }
@@ -160,7 +160,7 @@ spec:
       orders: {retry: always, timeout: short}
 ";
 
-fn virtual_service(route: &str) -> String {
+pub(super) fn virtual_service(route: &str) -> String {
     format!(
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: reviews}}\nspec:\n  http:\n{route}"
     )
@@ -436,48 +436,34 @@ fn an_edit_that_does_not_help_is_not_shown() {
 }
 
 #[test]
-fn files_of_several_layers_are_judged_together() {
-    let mesh =
-        virtual_service("  - timeout: 8s\n    retries: {attempts: 2, perTryTimeout: 2s, retryOn: connect-failure}\n");
-    let client = GRPC.replace("\"timeout\"", "\"waitForReady\": true,\n      \"timeout\"");
-    let file = |name: &str, text: &str| ConfigFile::read(name, text, None).unwrap();
-    let files = [file("mesh.yaml", &mesh), file("client.json", &client), file("nginx.conf", NGINX)];
-    let found = check_layers(&files);
-    let (at, layers) = &found[0];
-    assert_eq!((*at, layers.finding().rule().code()), (0, "C002"));
-    let facts = layers.finding().facts();
-    assert_eq!(facts[0], "taken for layers of one path, from the users inward: edge, library, mesh");
-    assert!(
-        facts[1].starts_with("edge: nginx makes up to 3 attempts") && facts[1].ends_with("nginx.conf:8)"),
-        "{facts:?}"
-    );
-    assert_eq!(facts.last().unwrap(), "a server that fails receives each call 36 times");
-
-    // One layer alone has nothing to multiply with, and a layer that does not retry is none.
-    assert_eq!(check_layers(&files[..1]), []);
-    let off = file("off.yaml", &virtual_service("  - timeout: 8s\n    retries: {attempts: 0}\n"));
-    assert_eq!(check_layers(&[off, files[1].clone()]), []);
-}
-
-#[test]
-fn an_outer_layer_that_gives_up_before_an_inner_one_is_found() {
-    let mesh = |limit: &str| {
-        let text = virtual_service(&format!(
-            "  - timeout: {limit}\n    retries: {{attempts: 2, perTryTimeout: 2s, retryOn: connect-failure}}\n"
-        ));
-        ConfigFile::read("mesh.yaml", text, None).unwrap()
+fn the_thresholds_of_the_rules_are_where_their_explanations_say() {
+    let unit = |delay: u32| {
+        format!(
+            "[Unit]\nStartLimitIntervalSec=5min\nStartLimitBurst=5\n[Service]\nRestart=always\nRestartSec={delay}\n"
+        )
     };
-    let client = ConfigFile::read("appsettings.json", DOTNET, None).unwrap();
-    for (limit, is_found) in [("30s", false), ("12s", false)] {
-        assert_eq!(codes_of(&[mesh(limit), client.clone()]).contains(&"C011"), is_found, "{limit}");
+    let probe = |timeout: u32| {
+        DEPLOYMENT
+            .replace("httpGet", &format!("periodSeconds: 5\n          timeoutSeconds: {timeout}\n          httpGet"))
+    };
+    let breaker = |retries: u32| ENVOY.replace("2000", &retries.to_string());
+    let tries = |tries: u32| {
+        let directives =
+            format!("        proxy_next_upstream_tries {tries};\n        proxy_next_upstream_timeout 9s;\n");
+        NGINX.replace("        proxy_pass", &(directives + "        proxy_pass"))
+    };
+    for (code, found, silent) in [
+        // Five starts within less than a minute.
+        ("C005", unit(11), unit(12)),
+        // Longer than its period, and a second at most.
+        ("C007", probe(6), probe(5)),
+        ("C007", probe(1), probe(2)),
+        // A thousand retries at once.
+        ("C012", breaker(1_000), breaker(999)),
+        // More than one retry, though within a limit of time.
+        ("C004", tries(3), tries(2)),
+    ] {
+        assert!(codes(&read(&found).check()).contains(&code), "{code}\n{found}");
+        assert!(!codes(&read(&silent).check()).contains(&code), "{code}\n{silent}");
     }
-    // The attempt of the client waits 10 s by default.
-    let slow =
-        virtual_service("  - timeout: 12s\n    retries: {attempts: 2, perTryTimeout: 6s, retryOn: connect-failure}\n");
-    let slow = ConfigFile::read("mesh.yaml", slow, None).unwrap();
-    assert_eq!(codes_of(&[slow, client]), ["C002", "C011"]);
-}
-
-fn codes_of(files: &[ConfigFile]) -> Vec<&'static str> {
-    check_layers(files).iter().map(|(_, found)| found.finding().rule().code()).collect()
 }
