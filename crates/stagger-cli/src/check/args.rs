@@ -29,7 +29,7 @@ Examples:
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
-Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error; 125 if a file or the log cannot be read."
+Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error; 125 if a file or the log cannot be read, or the page cannot be written."
 )]
 pub(crate) struct CheckArgs {
     /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.' or
