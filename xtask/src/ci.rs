@@ -67,7 +67,7 @@ cargo xtask ci [OPTIONS]
 
   --only STEP         run only this step; can be repeated
   --list              list the steps in order
-  --fuzz-seconds N    run time of each fuzz target [default: 10]
+  --fuzz-seconds N    run time of each fuzz target [default: 5]
 ";
 
 pub(crate) fn run(arguments: &[OsString]) -> Result {
@@ -87,7 +87,7 @@ enum Request {
 
 impl Request {
     fn parse(arguments: &[OsString]) -> Result<Self> {
-        let (mut only, mut options) = (Vec::new(), Options { fuzz_seconds: 10 });
+        let (mut only, mut options) = (Vec::new(), Options { fuzz_seconds: 5 });
         let mut parser = Parser::from_args(arguments);
         while let Some(argument) = parser.next()? {
             match argument {
