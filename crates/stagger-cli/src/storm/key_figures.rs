@@ -110,21 +110,14 @@ fn against_capacity(times: f64) -> String {
 #[cfg(test)]
 mod tests {
     use stagger_core::{Policy, Seed};
-    use stagger_sim::occ::OccScenario;
-    use stagger_sim::outage::OutageScenario;
     use stagger_sim::reconnect::ReconnectScenario;
 
     use super::*;
+    use crate::storm::samples::every_scenario;
 
     #[test]
     fn the_figures_that_decide_exist_in_every_scenario() {
-        let reconnect = ReconnectScenario::builder(1).build().unwrap();
-        for spec in [
-            ScenarioSpec::from(&reconnect),
-            ScenarioSpec::fluid(&reconnect),
-            ScenarioSpec::from(&OutageScenario::builder(1.0).build().unwrap()),
-            ScenarioSpec::from(&OccScenario::builder(2).build().unwrap()),
-        ] {
+        for spec in every_scenario() {
             let decisive = figures(&spec);
             assert!((4..=5).contains(&decisive.len()), "{spec:?}");
             for (key, _) in decisive {

@@ -19,6 +19,8 @@ mod outputs;
 pub(crate) mod parse;
 mod progress;
 mod results;
+#[cfg(test)]
+mod samples;
 mod subject;
 mod summary;
 mod svg;

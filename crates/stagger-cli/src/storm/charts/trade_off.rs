@@ -76,19 +76,13 @@ fn axes(spec: &ScenarioSpec) -> Option<(&'static Metric, &'static Metric)> {
 #[cfg(test)]
 mod tests {
     use stagger_sim::storm::{Better, Importance, Quantity};
-    use stagger_sim::{occ::OccScenario, outage::OutageScenario, reconnect::ReconnectScenario};
 
     use super::*;
+    use crate::storm::samples::every_scenario;
 
     #[test]
     fn the_axes_are_in_every_table() {
-        let reconnect = ReconnectScenario::builder(1).build().unwrap();
-        for spec in [
-            ScenarioSpec::from(&reconnect),
-            ScenarioSpec::fluid(&reconnect),
-            ScenarioSpec::from(&OutageScenario::builder(1.0).build().unwrap()),
-            ScenarioSpec::from(&OccScenario::builder(2).build().unwrap()),
-        ] {
+        for spec in every_scenario() {
             let (cost, time) = axes(&spec).unwrap();
             assert_eq!((cost.importance, time.importance), (Importance::Primary, Importance::Primary), "{spec:?}");
             assert_eq!((cost.better, time.better, time.quantity), (Better::Lower, Better::Lower, Quantity::Seconds));
