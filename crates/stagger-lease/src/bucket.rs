@@ -172,8 +172,11 @@ impl Bucket {
         }
         state.outstanding -= lease;
         lease -= difference(claim.spent, known_spent);
+        let earned = difference(claim.earned, known_earned);
         if lease < 0 {
-            state.tokens = (state.tokens + lease).max(-capacity);
+            // What was spent of what processes have refilled alone is no debt: that is earned, and in reserve until all have reported.
+            let least = -capacity - state.reserve - earned.max(0);
+            state.tokens = (state.tokens + lease).max(least);
             lease = 0;
         }
         let held = claim.held as i64;
@@ -184,7 +187,7 @@ impl Bucket {
             lease = held;
         }
         state.outstanding += lease;
-        state.earn(difference(claim.earned, known_earned), capacity, is_settling);
+        state.earn(earned, capacity, is_settling);
         state.outstanding -= lease;
 
         let want = claim.want.map_or(-1, |want| want as i64);
@@ -215,5 +218,60 @@ impl Bucket {
     /// Forgets who has a lease, as if the store had evicted the set of leases.
     pub fn evict_leases(&mut self) {
         self.holders.evict_leases();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::Limits;
+
+    const TOKEN: u64 = 1_000_000;
+    const LIMITS: Limits =
+        Limits { capacity: 500 * TOKEN, refill: 50 * TOKEN, initial: 500 * TOKEN, cost: 5 * TOKEN, reward: 0 };
+    const EPOCH: u64 = 1_000 * SECOND;
+
+    /// Reports that the process has spent and earned so many tokens since its start, and wants as many as there are. Returns its
+    /// tokens, and those that are left.
+    fn report(bucket: &mut Bucket, id: u64, (number, at): (u64, u64), spent: u64, earned: u64) -> (i64, i64) {
+        let report = Report { number, expected: None, resync: false };
+        let epoch = if number == 1 { 0 } else { EPOCH };
+        let (spent, earned) = (spent * TOKEN, earned * TOKEN);
+        let claim = Claim { epoch, spent, earned, held: 0, want: Some(LIMITS.capacity), limits: LIMITS };
+        match bucket.report(id, &report, &claim, &Timing::DEFAULT, EPOCH + at) {
+            Reply::Done { leases, .. } => {
+                let lease = leases[0].unwrap();
+                ((lease.tokens / TOKEN) as i64, lease.left / TOKEN as i64)
+            }
+            Reply::Again => panic!("again"),
+        }
+    }
+
+    #[test]
+    fn what_processes_have_spent_of_their_own_refill_is_neither_a_debt_nor_forgotten() {
+        for away in [4, 10, 20, 300] {
+            let mut bucket = Bucket::default();
+            let leased: i64 = (0..8).map(|id| report(&mut bucket, id, (1, 0), 0, 0).0).sum();
+            assert_eq!(leased, 500, "the first one asks for all of it");
+            // The store is away. The first process spends its lease, and from the end of it on each spends its share of the refill.
+            let own = (away - 3) * 50 / 8;
+            for id in 0..8 {
+                let spent = if id == 0 { 500 + own } else { own };
+                report(&mut bucket, id, (2, away * SECOND + id), spent, own);
+            }
+            let (tokens, left) = report(&mut bucket, 1, (3, (away + 2) * SECOND), own, own);
+            // The refill while leases held, and while all reported.
+            let refilled = 50 * 4;
+            assert!((50..=refilled).contains(&(tokens + left)), "{away} s: {tokens} and {left}");
+        }
+    }
+
+    #[test]
+    fn a_debt_is_at_most_one_capacity() {
+        let mut bucket = Bucket::default();
+        report(&mut bucket, 0, (1, 0), 0, 0);
+        report(&mut bucket, 0, (2, SECOND), 10_000, 0);
+        let (tokens, left) = report(&mut bucket, 0, (3, 2 * SECOND), 10_000, 0);
+        assert_eq!((tokens, left), (0, 50 - 500));
     }
 }

@@ -85,9 +85,11 @@ local function renew(bucket, leases, demand, gone, from)
   end
   outstanding = outstanding - lease
   lease = lease - difference(spent, known_spent)
+  local gained = difference(earned, known_earned)
   if lease < 0 then
-    -- A fleet is without retries for at most the time of one capacity.
-    tokens = math.max(tokens + lease, -capacity)
+    -- A fleet is without retries for at most the time of one capacity. What was spent of what processes have refilled alone is
+    -- no debt: that is earned, and in reserve until all have reported.
+    tokens = math.max(tokens + lease, -capacity - reserve - math.max(gained, 0))
     lease = 0
   end
   -- It holds more than was known. What it holds of a lost bucket was granted there.
@@ -96,7 +98,7 @@ local function renew(bucket, leases, demand, gone, from)
     lease = held
   end
   outstanding = outstanding + lease
-  earn(difference(earned, known_earned))
+  earn(gained)
   outstanding = outstanding - lease
 
   local demanding = count_demanding(demand, want > 2 * cost)
