@@ -106,7 +106,7 @@ pub use adapters::opendal;
 #[cfg(feature = "tower")]
 pub use adapters::recipes;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use client::StatusFailure;
+pub use client::{StatusFailure, retry_depth};
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use request::extensions::{Deadline, attempt_number};
 pub use request::idempotency::Idempotency;

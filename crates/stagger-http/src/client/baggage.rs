@@ -27,6 +27,27 @@ pub(super) fn count_retry(headers: &mut HeaderMap) {
     }
 }
 
+/// Returns the number of layers above this server that are making a retry, from the member `stagger.depth` of the W3C header `baggage`
+/// of a request: what `depth_in_baggage()` of its clients has written. 0 if the request is
+/// of a first attempt, or has no such member; at most 99.
+///
+/// A server in overload can reject requests of the highest depth first: of these, most work has been spent, and most callers have given
+/// up. Any client can write the header, so remove it at the edge, and do not grant anything by it.
+///
+/// ```
+/// use stagger_http::retry_depth;
+///
+/// let mut headers = http::HeaderMap::new();
+/// assert_eq!(retry_depth(&headers), 0);
+/// headers.insert("baggage", http::HeaderValue::from_static("user=7, stagger.depth=2"));
+/// assert_eq!(retry_depth(&headers), 2);
+/// ```
+#[must_use]
+pub fn retry_depth(headers: &HeaderMap) -> u32 {
+    let lines = headers.get_all(BAGGAGE).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).find_map(depth_of).unwrap_or_default().min(MAX_DEPTH)
+}
+
 /// Returns the members of all lines of the header, without the space around them; `None` if one is not text.
 fn members(headers: &HeaderMap) -> Option<Vec<String>> {
     let lines: Option<Vec<&str>> = headers.get_all(BAGGAGE).iter().map(|line| line.to_str().ok()).collect();
@@ -64,6 +85,30 @@ mod tests {
             (&["stagger.depth=-1,,"], "stagger.depth=1"),
         ] {
             assert_eq!(counted(lines), [wanted], "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_reads_what_its_clients_have_written() {
+        for (lines, depth) in [
+            (&[][..], 0),
+            (&["user=7;p=1, stagger.depth = 2 ;x"], 2),
+            (&["a=1", "b=2,stagger.depth=1"], 1),
+            (&["stagger.depth=4294967295"], 99),
+            (&["stagger.depth=-1"], 0),
+            (&["a=\u{df}", "stagger.depth=4"], 4),
+            (&["stagger.depths=4"], 0),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(BAGGAGE, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+            }
+            assert_eq!(retry_depth(&headers), depth, "{lines:?}");
+            count_retry(&mut headers);
+            let is_text = headers.get_all(BAGGAGE).iter().all(|line| line.to_str().is_ok());
+            if is_text && depth < MAX_DEPTH {
+                assert_eq!(retry_depth(&headers), depth + 1, "{lines:?}");
+            }
         }
     }
 

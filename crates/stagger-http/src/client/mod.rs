@@ -16,6 +16,7 @@ mod request;
 mod settings;
 
 pub(crate) use attempt_span::AttemptSpan;
+pub use baggage::retry_depth;
 pub(crate) use body_replay::BodyReplay;
 pub(crate) use drain::{BodyDrain, poll_begin};
 pub use failure::StatusFailure;
