@@ -3,7 +3,7 @@
 use stagger_config::{Format, read};
 
 /// One file of each syntax.
-const FILES: [&str; 10] = [
+const FILES: [&str; 13] = [
     "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  http:\n  - retries: {attempts: 3, perTryTimeout: 2s}\n    timeout: 1s\n",
     "{\"methodConfig\": [{\"timeout\": \"1s\", \"retryPolicy\": {\"maxAttempts\": 4, \"initialBackoff\": \"0.1s\"}}]}",
     "[Service]\nRestart=always\nRestartSec=1min 2s\nRestartSteps=3\nRestartMaxDelaySec=1h\n",
@@ -14,6 +14,9 @@ const FILES: [&str; 10] = [
     "[default]\nretry_mode = standard\nmax_attempts = 5\n",
     "unit:\n  script: x\n  timeout: 1h 30m\n  retry: {max: 2}\n",
     "jobs:\n  a:\n    steps:\n    - uses: nick-fields/retry@v3\n      with: {max_attempts: 3}\n",
+    "apiVersion: batch/v1\nkind: CronJob\nspec:\n  schedule: '0-9/2,40 * * * *'\n  jobTemplate: {spec: {backoffLimit: 9}}\n",
+    "upstream a { server unix:/b; server b; } server { listen [::1]:8; limit_req z; limit_req_status 429; proxy_pass http://a; }",
+    "{\"RetryOptions\": {\"MaxRetries\": 4, \"Delay\": \"00:00:00.8\", \"MaxDelay\": \"1.00:00:00\", \"Mode\": \"Fixed\"}}",
 ];
 
 #[test]
