@@ -1,3 +1,4 @@
+use core::cell::OnceCell;
 use core::ops::Range;
 
 use stagger_config::Span;
@@ -12,6 +13,8 @@ pub(super) struct Editor<'a> {
     /// The first byte of each line.
     starts: Vec<usize>,
     is_json: bool,
+    /// How many limits of clusters there are, once it has been asked for: a long file has many findings.
+    limits: OnceCell<usize>,
 }
 
 /// A field and its value.
@@ -38,7 +41,7 @@ impl<'a> Editor<'a> {
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
         let ends = text.match_indices('\n').map(|(end, _)| end + 1);
         let starts = core::iter::once(0).chain(ends).collect();
-        Self { text, lines: text.lines().collect(), starts, is_json }
+        Self { text, lines: text.lines().collect(), starts, is_json, limits: OnceCell::new() }
     }
 
     /// Returns the bytes of a part, without passing over all that is before it.
@@ -236,9 +239,10 @@ impl<'a> Editor<'a> {
         found.map_or_else(Vec::new, |(at, column)| self.insert(at, column, &self.written(line)))
     }
 
-    /// Returns how often a word occurs.
-    pub(super) fn count(&self, word: &str) -> usize {
-        self.text.matches(word).count()
+    /// Returns how many limits of the retries at once a file of Envoy has.
+    pub(super) fn limits(&self) -> usize {
+        let count = || self.text.matches("max_retries").count() + self.text.matches("maxRetries").count();
+        *self.limits.get_or_init(count)
     }
 
     /// Returns the number of the first line with this beginning.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_config::{Entry, EntryKind, Format, Limit, Remark};
+use stagger_config::{Entry, EntryKind, Format, Limit, Remark, Span};
 use stagger_core::text::Compact;
 
 use super::edits::{Editor, Line};
@@ -203,10 +203,9 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         Format::Envoy => {
             let line = Line::plain("retry_budget", ENVOY);
             // Of several clusters, the span is that of the first.
-            let names = ["max_retries", "maxRetries"];
-            let stated = entry.settings.budget.and_then(|budget| budget.span()).filter(|span| {
-                names.contains(&editor.key(*span)) && names.iter().map(|name| editor.count(name)).sum::<usize>() == 1
-            });
+            let is_one =
+                |span: &Span| matches!(editor.key(*span), "max_retries" | "maxRetries") && editor.limits() == 1;
+            let stated = entry.settings.budget.and_then(|budget| budget.span()).filter(is_one);
             let edits = stated.map_or_else(Vec::new, |span| editor.replace_text(span, &editor.written(&line)));
             let advice = "write a budget below circuit_breakers.thresholds, in place of max_retries";
             Remedy::line(editor, &line, edits, advice)
