@@ -14,6 +14,6 @@ mod system;
 
 pub(crate) use args::{SimulateArgs, subjects};
 pub(crate) use command::run;
-pub(crate) use incident::mass_disconnects;
+pub(crate) use incident::{SystemIncident, mass_disconnects, system_incidents};
 pub(crate) use race::Race;
 pub(crate) use system::{Metric, VerdictEntry, failures, parse_conditions, seconds};

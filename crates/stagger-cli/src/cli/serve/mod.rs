@@ -10,6 +10,7 @@ mod assets;
 mod command;
 mod events;
 mod export;
+mod incident;
 mod jobs;
 mod limits;
 mod listener;

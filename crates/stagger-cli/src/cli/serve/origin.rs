@@ -27,8 +27,9 @@ pub(super) async fn own_page_only(State(port): State<u16>, request: Request, nex
         None => next.run(request).await,
     };
     let headers = response.headers_mut();
+    // A report has one of its own, with the hash of its script.
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, "no-store"),
@@ -57,12 +58,16 @@ fn refusal(method: &Method, headers: &HeaderMap, port: u16) -> Option<String> {
     if let Some(origin) = texts(&ORIGIN).find(|origin| !is_own(origin)) {
         return Some(format!("the origin `{origin}` is another site; open http://127.0.0.1:{port}/"));
     }
-    let says = |name: &str, values: &[&str]| headers.get(name).is_none_or(|value| values.iter().any(|it| value == it));
     let is_link = method == Method::GET && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
-    if !says(FETCH_SITE, &["same-origin", "none"]) && !is_link {
+    if is_from_elsewhere(headers) && !is_link {
         return Some(format!("the request comes from another site; open http://127.0.0.1:{port}/"));
     }
     None
+}
+
+/// Returns whether a browser says that another site is the reason for a request.
+pub(super) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    headers.get(FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::reply::{Failure, Json};
 use crate::plan::profiles_json;
-use crate::simulate::mass_disconnects;
+use crate::simulate::{SystemIncident, mass_disconnects, system_incidents};
 
 /// Answers with the profiles and the incidents that the page offers.
 pub(super) async fn answer() -> Result<Json, Failure> {
@@ -15,9 +15,17 @@ pub(super) async fn answer() -> Result<Json, Failure> {
             "settings": one.settings,
         })
     });
+    let systems = system_incidents().map(|one| {
+        json!({
+            "title": one.title(),
+            "happened": one.happened(),
+            "reports": SystemIncident::variants().map(|variant| format!("/incident/{}/{variant}", one.name())),
+        })
+    });
     Ok(Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "profiles": profiles["profiles"],
         "incidents": incidents.collect::<Vec<_>>(),
+        "systems": systems.collect::<Vec<_>>(),
     })))
 }

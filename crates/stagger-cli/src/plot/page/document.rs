@@ -17,9 +17,18 @@ pub(crate) struct Front<'a> {
     pub(crate) scenario: &'a str,
 }
 
+/// Returns the content security policy of every page: its own styles and its own script, and nothing from elsewhere.
+pub(crate) fn security_policy() -> String {
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        SCRIPT_SHA256.trim()
+    )
+}
+
 /// Returns a page with its styles, the content, the document as JSON, and the command line that reproduces it.
 pub(crate) fn frame(front: &Front<'_>, content: &str, json: &str, command: &str) -> String {
-    let (title, hash) = (escaped(front.scenario), SCRIPT_SHA256.trim());
+    let (title, security) = (escaped(front.scenario), security_policy());
     let mut answer = String::new();
     if let [first, rest @ ..] = front.answer {
         answer.push_str(&format!("<p class=\"answer\">{}.</p>\n", escaped(&capitalized(first))));
@@ -29,8 +38,7 @@ pub(crate) fn frame(front: &Front<'_>, content: &str, json: &str, command: &str)
     let json = json.trim_end().replace('<', "\\u003c");
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
-         script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{security}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"generator\" content=\"stagger {version}\">\n\

@@ -6,4 +6,4 @@ mod document;
 
 pub(crate) use chart::Chart;
 pub(crate) use delays::delays;
-pub(crate) use document::{Front, frame, headings, section};
+pub(crate) use document::{Front, frame, headings, section, security_policy};

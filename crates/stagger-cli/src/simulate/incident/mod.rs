@@ -9,7 +9,9 @@ mod picture;
 mod printed;
 mod reference;
 mod report;
+mod system_page;
 
 pub(super) use command::run;
 pub(crate) use mass_disconnect::mass_disconnects;
 pub(super) use reference::Reference;
+pub(crate) use system_page::{SystemIncident, system_incidents};

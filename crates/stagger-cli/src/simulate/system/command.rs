@@ -119,11 +119,33 @@ pub(in crate::simulate) fn document(
 fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Vec<(Seed, SystemFigures)> {
     let progress = Progress::new();
     let plural = if seeds.len() == 1 { "run" } else { "runs" };
-    let runs = with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
-        Sweep::new().run(&[()], seeds, &progress, |(), seed, progress| system.run_with_progress(seed, progress))
-    });
+    with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
+        finished_runs(system, seeds, &progress)
+    })
+}
+
+/// Runs the system with every seed. Returns the runs that finished before they were cancelled.
+fn finished_runs(system: &System, seeds: &[Seed], progress: &Progress) -> Vec<(Seed, SystemFigures)> {
+    let run = |(): &(), seed, progress: &Progress| system.run_with_progress(seed, progress);
+    let runs = Sweep::new().run(&[()], seeds, progress, run);
     let runs = seeds.iter().zip(runs.into_iter().flatten());
     runs.filter_map(|(seed, run)| Some((*seed, run?))).collect()
+}
+
+/// Returns the page of one run with the default seed; `None` if it was cancelled. `command` is the command line that
+/// reproduces it.
+pub(in crate::simulate) fn page(
+    name: String,
+    system: &System,
+    command: &str,
+    progress: &Progress,
+) -> Result<Option<String>, CliError> {
+    let runs = finished_runs(system, &[Seed::new(SEED)], progress);
+    if runs.is_empty() {
+        return Ok(None);
+    }
+    let document = Document::new(name, system, runs.iter().map(|(seed, figures)| (*seed, figures)));
+    Ok(Some(html::page(&document, &to_json(&document)?, command)))
 }
 
 /// Parses the values of `--assert` for this system, the names of whose figures do not depend on the run.

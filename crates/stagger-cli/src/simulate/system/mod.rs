@@ -14,7 +14,7 @@ mod report;
 mod tables;
 mod words;
 
-pub(in crate::simulate) use command::{document, run, run_file};
+pub(in crate::simulate) use command::{document, page, run, run_file};
 pub(in crate::simulate) use document::Document;
 pub(crate) use document::VerdictEntry;
 pub(crate) use metric::{Metric, failures, parse_conditions, seconds};

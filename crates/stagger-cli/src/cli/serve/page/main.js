@@ -371,7 +371,7 @@ const lanes = KINDS.map((kind, nth) => new Lane(kind, nth));
 const showState = prepare();
 
 async function offer() {
-  const { profiles, incidents } = await presets();
+  const { profiles, incidents, systems } = await presets();
   for (const lane of lanes) {
     for (const { name, title } of profiles) {
       const option = make("option", name === title ? name : `${name}: ${title}`);
@@ -385,16 +385,31 @@ async function offer() {
     ...incidents,
   ];
   const choice = byId("preset");
-  offered.forEach(({ title }, nth) => {
+  const add = (parent) => ({ title }, nth, { length }) => {
     const option = make("option", title);
-    option.value = String(nth);
-    choice.append(option);
-  });
+    option.value = String(parent === choice ? nth : offered.length - length + nth);
+    parent.append(option);
+  };
+  offered.forEach(add(choice));
+  // These have no clients to watch: services that call each other.
+  const group = make("optgroup");
+  group.label = "Systems of services, as reports";
+  offered.push(...systems);
+  systems.forEach(add(group));
+  choice.append(group);
   choice.addEventListener("change", () => {
     const preset = offered[choice.value];
     byId("preset-text").hidden = !preset;
     if (!preset) return;
     byId("preset-text").textContent = preset.happened;
+    if (preset.reports) {
+      ["as it was", "with the cure"].forEach((text, nth) => {
+        const link = make("a", text);
+        Object.assign(link, { href: preset.reports[nth], target: "_blank", rel: "noopener" });
+        byId("preset-text").append(nth ? ", " : " Reports: ", link);
+      });
+      return;
+    }
     state = { ...state, a: preset.policies[0], b: preset.policies[1], settings: Object.fromEntries(preset.settings) };
     showAll();
   });
