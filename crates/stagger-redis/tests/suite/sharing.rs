@@ -48,7 +48,8 @@ async fn f4_a_thousand_clients_that_ask_at_once_have_the_capacity_together() {
     .await;
     // What was granted last may be on its way.
     until(|| ask() >= 475).await;
-    assert!(ask() <= 500, "{}", ask());
+    // A process that the machine has not run for the length of its lease may spend it when the store has given it to others.
+    assert!(ask() <= 525, "{}", ask());
 }
 
 #[tokio::test]
