@@ -4,4 +4,5 @@ mod browser;
 mod figures;
 mod hostile;
 mod page;
+mod picture;
 mod server;

@@ -3,6 +3,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::browser::Page;
+use super::picture;
 use super::server::Server;
 use crate::support::Files;
 
@@ -13,14 +14,18 @@ const SMALL: &str =
 /// A race has been answered, and its playback has begun.
 const SHOWN: &str = "document.querySelector('#shown').textContent && !document.body.hasAttribute('aria-busy')";
 
+/// Width and height of a phone, of a laptop and of a large screen.
+const SCREENS: [(u32, u32); 3] = [(390, 844), (1280, 900), (2560, 1440)];
+
 /// The claims about the page. They share a browser, because its start takes longer than any of them.
-const CLAIMS: [(&str, fn(&mut Page)); 6] = [
+const CLAIMS: [(&str, fn(&mut Page)); 7] = [
     ("the scripts of the page compute what they should", scripts_compute_what_they_should),
     ("a shared address shows its race, and every edit is in the address", edits_are_in_the_address),
     ("a wrong policy is named, and a finding is fixed by its button", findings_are_fixed_by_their_buttons),
     ("a system of services is a preset with its reports", systems_are_presets_with_reports),
     ("every export is saved", exports_are_saved),
     ("the page fits narrow and wide screens, and moves nothing if asked", fits_screens_and_moves_nothing_if_asked),
+    ("the page looks as it did", looks_as_it_did),
 ];
 
 #[test]
@@ -108,7 +113,7 @@ fn exports_are_saved(page: &mut Page) {
 }
 
 fn fits_screens_and_moves_nothing_if_asked(page: &mut Page) {
-    for (width, height) in [(390, 844), (1280, 900), (2560, 1440)] {
+    for (width, height) in SCREENS {
         for scheme in ["light", "dark"] {
             page.emulate(width, height, &[("prefers-color-scheme", scheme)]);
             let wide = page.eval("document.documentElement.scrollWidth <= document.documentElement.clientWidth");
@@ -123,6 +128,23 @@ fn fits_screens_and_moves_nothing_if_asked(page: &mut Page) {
     assert_eq!(page.text("#play"), "Play");
     assert_eq!(page.eval("document.querySelector('#time').value"), "1000");
     assert_eq!(page.eval("stagger.frames"), 0);
+}
+
+fn looks_as_it_did(page: &mut Page) {
+    for (width, height) in SCREENS {
+        for scheme in ["light", "dark"] {
+            // Without motion the page shows the end of the race, which is the same every time.
+            let preferences = [("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")];
+            page.emulate(width, height, &preferences);
+            let address = page.eval("document.URL");
+            page.navigate(address.as_str().expect("an address"));
+            page.until(SHOWN);
+            page.until(
+                "document.querySelector('.a .fix') && document.querySelectorAll('#curves svg .line').length === 7",
+            );
+            picture::compare(page, &format!("serve-{width}-{scheme}.png"));
+        }
+    }
 }
 
 fn scripts_compute_what_they_should(page: &mut Page) {
