@@ -13,7 +13,7 @@ it for the same seed. The address bar of the browser holds both policies and all
 
 Listens on 127.0.0.1 only; requests from other sites are refused. Reads and writes no files.
 
-Exit status: 2 for a usage error; 125 if the port is in use."
+Exit status: 2 for a usage error; 125 if the port is in use; 130 after Ctrl-C, 143 after SIGTERM."
 )]
 pub(crate) struct ServeArgs {
     /// Port to listen on; 0 for any free one
