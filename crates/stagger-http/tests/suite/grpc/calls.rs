@@ -125,6 +125,24 @@ async fn gr_09_a_retry_comes_no_earlier_than_the_pushback() {
     }
 }
 
+/// What a server says to one call for all of them. A pushback of other codes is for the call that it answers.
+#[tokio::test(start_paused = true)]
+async fn a_pushback_of_an_exhausted_server_holds_the_other_calls_to_it() {
+    for (code, seconds) in [(RESOURCE_EXHAUSTED, [0, 10]), (UNAVAILABLE, [0, 0])] {
+        let (server, seen) = server(move |n| if n == 0 { pushed_back(code, "10000") } else { trailers_only(OK) });
+        let client = layer(policy!(constant(ms(100)).max_attempts(1))).layer(server);
+        let call = || {
+            let (mut head, body) = call().into_parts();
+            head.uri = "http://shop.example/shop.Stock/Count".parse().unwrap();
+            client.clone().oneshot(Request::from_parts(head, body))
+        };
+        assert_eq!(self::code(&call().await.unwrap()), code);
+        assert_eq!(self::code(&call().await.unwrap()), OK);
+        let arrivals: Vec<u64> = times(&seen).iter().map(Duration::as_secs).collect();
+        assert_eq!(arrivals, seconds, "{code}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn gr_11_a_request_beyond_the_replay_limit_is_not_retried() {
     for (limit, want) in [(200, 1), (500, 2)] {
