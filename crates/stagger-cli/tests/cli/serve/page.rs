@@ -142,6 +142,10 @@ fn looks_as_it_did(page: &mut Page) {
             page.until(
                 "document.querySelector('.a .fix') && document.querySelectorAll('#curves svg .line').length === 7",
             );
+            // The playback ends when 99 % of the clients are back with both policies.
+            for (lane, connected) in [("a", 500), ("b", 497)] {
+                page.until(&format!("document.querySelector('.{lane} .connected').textContent === '{connected}'"));
+            }
             picture::compare(page, &format!("serve-{width}-{scheme}.png"));
         }
     }
