@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stagger::admission::Reservation;
 
 /// The maximum length of a close reason, in bytes: RFC 6455, section 5.5.
 const MAX_REASON: usize = 123;
@@ -38,6 +39,14 @@ struct Wire {
     spread_ms: u64,
 }
 
+/// The JSON document of a reservation, in whose place a client without reservations reads advice without a spread.
+#[derive(Serialize, Deserialize)]
+struct ReservedWire<'a> {
+    retry_after_ms: u64,
+    /// The token.
+    reservation: &'a str,
+}
+
 impl ReconnectAdvice {
     /// Formats this as a close reason of at most 123 bytes. Rounds up to milliseconds; longer waits than fit are
     /// capped.
@@ -60,6 +69,26 @@ impl ReconnectAdvice {
             retry_after: Duration::from_millis(wire.retry_after_ms),
             spread: Duration::from_millis(wire.spread_ms),
         })
+    }
+
+    /// Formats a reservation as a close reason of at most 123 bytes: `{"retry_after_ms":1520,"reservation":"…"}`, with
+    /// its token. Rounds up to milliseconds. For a client that knows no reservations it is advice without a spread.
+    #[must_use]
+    pub fn reason_of(reservation: &Reservation) -> String {
+        let token = reservation.token.to_string();
+        // Serializing a number and a string cannot fail.
+        serde_json::to_string(&ReservedWire { retry_after_ms: millis(reservation.after), reservation: &token })
+            .unwrap_or_default()
+    }
+
+    /// Parses the reservation in a close reason. Returns `None` if there is none, or if the token is not one.
+    #[must_use]
+    pub fn reservation(reason: &str) -> Option<Reservation> {
+        if reason.len() > MAX_REASON {
+            return None;
+        }
+        let wire: ReservedWire<'_> = serde_json::from_str(reason).ok()?;
+        Some(Reservation { after: Duration::from_millis(wire.retry_after_ms), token: wire.reservation.parse().ok()? })
     }
 }
 
@@ -94,6 +123,22 @@ mod tests {
             ReconnectAdvice::from_reason(&beyond.to_reason()),
             Some(ReconnectAdvice { retry_after: longest, spread: longest })
         );
+    }
+
+    #[test]
+    fn every_reservation_fits_into_a_close_frame_and_is_advice_for_other_clients() {
+        for after in [Duration::ZERO, ms(1), ms(86_400_000), ms(u64::MAX)] {
+            let token = "ffffffffffffffff0123456789abcdef".parse().unwrap();
+            let reservation = Reservation { after, token };
+            let reason = ReconnectAdvice::reason_of(&reservation);
+            assert!(reason.len() <= MAX_REASON, "{reason}");
+            assert_eq!(ReconnectAdvice::reservation(&reason), Some(reservation));
+            let advice = ReconnectAdvice { retry_after: after, spread: Duration::ZERO };
+            assert_eq!(ReconnectAdvice::from_reason(&reason), Some(advice));
+        }
+        for reason in [r#"{"retry_after_ms":1}"#, r#"{"retry_after_ms":1,"reservation":"x"}"#, "", "null"] {
+            assert_eq!(ReconnectAdvice::reservation(reason), None, "{reason}");
+        }
     }
 
     // Reconnecting late is safe; reconnecting early is not.

@@ -2,10 +2,12 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
+use http::{HeaderMap, Uri};
 use stagger::admission::AdmissionControl;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::keepalive::Keepalive;
+use super::rejection::reject_by::{RejectBy, RejectionRule};
 
 /// The settings of [`Sockets`](super::Sockets).
 #[derive(Clone, Debug)]
@@ -17,6 +19,9 @@ pub struct SocketsBuilder {
     pub(super) retry_after_when_full: Duration,
     pub(super) keepalive: Option<Keepalive>,
     pub(super) close_timeout: Duration,
+    pub(super) reject_by: RejectionRule,
+    pub(super) max_closing: usize,
+    pub(super) rejection_timeout: Duration,
     pub(super) handshake_timeout: Duration,
     pub(super) first_byte_timeout: Duration,
     pub(super) max_handshakes: usize,
@@ -62,6 +67,9 @@ impl SocketsBuilder {
             retry_after_when_full: Duration::from_secs(10),
             keepalive: Some(Keepalive::default()),
             close_timeout: Duration::from_secs(5),
+            reject_by: RejectionRule::new(|_, _| RejectBy::Response),
+            max_closing: 256,
+            rejection_timeout: Duration::from_secs(2),
             handshake_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(1),
             max_handshakes: 1024,
@@ -94,6 +102,35 @@ impl SocketsBuilder {
     /// Sets how long a client may take to reply to the close of a drain before its connection is dropped. Default 5 s.
     pub fn close_timeout(self, close_timeout: Duration) -> Self {
         Self { close_timeout, ..self }
+    }
+
+    /// Chooses how a client is told that its upgrade is rejected, by the URI and the headers of its request. Default:
+    /// [`RejectBy::Response`] for all clients. [`RejectBy::browser`] closes the WebSockets of browsers, which cannot read
+    /// a response, and [`RejectBy::subprotocol`] those of clients that offer one. The choice changes neither which clients are
+    /// rejected nor how they are counted.
+    ///
+    /// ```
+    /// use stagger::admission::{Admission, random_secret};
+    /// use stagger_ws::server::{RejectBy, Sockets};
+    ///
+    /// let admission = Admission::per_second(500).build(random_secret())?;
+    /// let sockets = Sockets::builder(admission).reject_by(RejectBy::browser).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reject_by(self, choose: impl Fn(&Uri, &HeaderMap) -> RejectBy + Send + Sync + 'static) -> Self {
+        Self { reject_by: RejectionRule::new(choose), ..self }
+    }
+
+    /// Limits the number of rejected clients whose WebSocket is being closed at a time. Further ones are rejected by a
+    /// response, so peers that never close keep out no other client. 0 rejects all clients by a response. Default 256.
+    pub fn max_closing(self, max_closing: usize) -> Self {
+        Self { max_closing, ..self }
+    }
+
+    /// Sets how long a rejected client may take to read its close frame and reply to it, before its connection is
+    /// dropped. It may send 64 KiB in this time, which are read and ignored. Default 2 s.
+    pub fn rejection_timeout(self, rejection_timeout: Duration) -> Self {
+        Self { rejection_timeout, ..self }
     }
 
     /// Limits the handshake, from the call of [`Sockets::accept`](super::Sockets::accept), or from the connection in

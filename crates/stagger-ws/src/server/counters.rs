@@ -2,7 +2,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::rejected::UpgradeRejected;
+use super::rejection::rejected::UpgradeRejected;
 
 /// The connections of a server, now and since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct SocketsSnapshot {
     pub accepted: u64,
     /// Rejected upgrades, by reason.
     pub rejected: RejectionCounts,
+    /// How many of the rejected upgrades were rejected by a close frame; they are in [`rejected`](Self::rejected), too.
+    pub rejected_by_close: u64,
     /// Ended connections, by the code of the first close frame of either side, as in the [contract](super#metrics).
     /// Contains only codes that have occurred.
     pub closed: BTreeMap<&'static str, u64>,
@@ -90,6 +92,7 @@ pub(super) struct Counters {
     pub(super) handshake_failed: Count,
     pub(super) evicted: Count,
     pub(super) peer_limit: Count,
+    pub(super) rejected_by_close: Count,
     closed: [Count; LABELS.len()],
     pub(super) drained_in_time: Count,
     pub(super) drained_timed_out: Count,
@@ -131,6 +134,7 @@ impl Counters {
                 evicted: self.evicted.get(),
                 peer_limit: self.peer_limit.get(),
             },
+            rejected_by_close: self.rejected_by_close.get(),
             closed: closed.filter(|&(_, number)| number > 0).collect(),
             drained_in_time: self.drained_in_time.get(),
             drained_timed_out: self.drained_timed_out.get(),

@@ -76,6 +76,30 @@
 //! # }
 //! ```
 //!
+//! # Browsers
+//!
+//! A page learns nothing of a rejected upgrade but close code 1006. [`RejectBy::Close`] accepts its WebSocket and closes it
+//! with code 1013 and the time to come back as the reason, which the page reads in `CloseEvent.reason`:
+//!
+//! ```text
+//! GET /feed                                ▶ 101 · close 1013 {"retry_after_ms":1520,"reservation":"0000…cdef"}
+//! GET /feed, 1520 ms later                 ▶ 101
+//!   Sec-WebSocket-Protocol: stagger-reservation.0000…cdef
+//! ```
+//!
+//! - [`SocketsBuilder::reject_by`] chooses per request: [`RejectBy::browser`], [`RejectBy::subprotocol`], or a closure. The
+//!   default is a response for all clients. With axum, it needs the extractor `AdmittedUpgrade`;
+//!   [`ConnectionPermit`] always rejects by a response.
+//! - The rejection is the same otherwise: the admission, a drain and the metrics do not tell one from the other.
+//!   [`SocketsSnapshot::rejected_by_close`] counts the closes.
+//! - The page presents the token in a subprotocol ([`RESERVATION_PROTOCOL`]) or in the query ([`RESERVATION_PARAMETER`]).
+//!   A browser that offers subprotocols requires the server to select one. A rejected client gets its first one that is
+//!   not a token; an admitted client that offers nothing but a token gets that one, and all others are up to the
+//!   application.
+//! - At most [`max_closing`](SocketsBuilder::max_closing) rejected clients are closed at a time; further ones get a 503. Each
+//!   has [`rejection_timeout`](SocketsBuilder::rejection_timeout) and 64 KiB to reply. With tungstenite, it has no buffers,
+//!   and is not one of the handshakes any more.
+//!
 //! # Requirements for the application
 //!
 //! - Read until the stream ends, even after a send has failed: the client's last messages and its reply to the close
@@ -120,7 +144,7 @@ mod drain;
 mod drain_handle;
 mod keepalive;
 mod message;
-mod rejected;
+mod rejection;
 mod socket;
 mod sockets;
 mod upgrade;
@@ -133,8 +157,13 @@ pub use drain::state::CloseRequest;
 pub use drain_handle::{DrainHandle, DrainProgress};
 pub use keepalive::Keepalive;
 pub use message::SocketMessage;
-pub use rejected::UpgradeRejected;
+pub use rejection::reject_by::RejectBy;
+pub use rejection::rejected::UpgradeRejected;
+pub use rejection::returned_token::{RESERVATION_PARAMETER, RESERVATION_PROTOCOL};
 pub use socket::Socket;
 pub use sockets::Sockets;
 pub use upgrade::accept::{AcceptError, Accepted};
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use upgrade::axum::AdmittedUpgrade;
 pub use upgrade::listen::listen;

@@ -1,11 +1,11 @@
 use core::fmt;
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use stagger::admission::{Admission, AdmissionControl, Admit};
 use stagger::time::{Clock as _, Tokio};
 use stagger_http::admission::try_admit;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::builder::{SettingsError, SocketsBuilder};
@@ -16,7 +16,9 @@ use super::counters::{Counters, SocketsSnapshot};
 use super::drain::plan::Drain;
 use super::drain::state::DrainState;
 use super::drain_handle::DrainHandle;
-use super::rejected::UpgradeRejected;
+use super::rejection::reject_by::RejectBy;
+use super::rejection::rejected::UpgradeRejected;
+use super::rejection::returned_token::returned_token;
 
 /// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///
@@ -45,8 +47,9 @@ impl SocketsBuilder {
             return Err(SettingsError::FirstByteTimeout);
         }
         let slots = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
+        let closing = Arc::new(Semaphore::new(self.max_closing.min(Semaphore::MAX_PERMITS)));
         let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
-        let shared = Shared { settings: self, counters, registry, slots, seed: stagger::seed() };
+        let shared = Shared { settings: self, counters, registry, slots, closing, seed: stagger::seed() };
         Ok(Sockets { shared: Arc::new(shared) })
     }
 }
@@ -63,19 +66,34 @@ impl Sockets {
         SocketsBuilder::new(admission)
     }
 
-    /// Decides whether to admit an upgrade request with these headers.
+    /// Decides whether to admit an upgrade request with these headers. A reservation is read from the header
+    /// `stagger-reservation-token` or from a subprotocol ([`RESERVATION_PROTOCOL`](super::RESERVATION_PROTOCOL)).
     ///
-    /// [`accept`](Self::accept) and the axum extractor call this; call it yourself for other servers. The duration of
+    /// [`accept`](Self::accept) and the axum extractors do the same; call it yourself for other servers. The duration of
     /// the upgrade is measured from this call.
     ///
     /// # Errors
     /// [`UpgradeRejected`], for the response. It is counted.
     pub fn admit(&self, headers: &HeaderMap) -> Result<ConnectionPermit, UpgradeRejected> {
-        self.admit_since(headers, Instant::now())
+        self.admit_since(None, headers, Instant::now())
     }
 
-    pub(super) fn admit_since(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
-        let permit = self.try_admit(headers, since);
+    /// Decides as [`admit`](Self::admit) does; the reservation may also be in the query
+    /// ([`RESERVATION_PARAMETER`](super::RESERVATION_PARAMETER)).
+    ///
+    /// # Errors
+    /// [`UpgradeRejected`], for the response. It is counted.
+    pub fn admit_with_uri(&self, uri: &Uri, headers: &HeaderMap) -> Result<ConnectionPermit, UpgradeRejected> {
+        self.admit_since(Some(uri), headers, Instant::now())
+    }
+
+    pub(super) fn admit_since(
+        &self,
+        uri: Option<&Uri>,
+        headers: &HeaderMap,
+        since: Instant,
+    ) -> Result<ConnectionPermit, UpgradeRejected> {
+        let permit = self.try_admit(uri, headers, since);
         match &permit {
             Ok(_) => self.shared.counters.accepted.increment(),
             Err(rejected) => self.shared.counters.rejected(rejected),
@@ -83,7 +101,23 @@ impl Sockets {
         permit
     }
 
-    fn try_admit(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
+    /// Returns a slot if a client that sent this request is to be rejected by a close. Counts it.
+    pub(super) fn try_close(&self, uri: &Uri, headers: &HeaderMap) -> Option<OwnedSemaphorePermit> {
+        let Shared { settings, counters, closing, .. } = &*self.shared;
+        if settings.reject_by.choose(uri, headers) != RejectBy::Close {
+            return None;
+        }
+        let slot = Arc::clone(closing).try_acquire_owned().ok()?;
+        counters.rejected_by_close.increment();
+        Some(slot)
+    }
+
+    fn try_admit(
+        &self,
+        uri: Option<&Uri>,
+        headers: &HeaderMap,
+        since: Instant,
+    ) -> Result<ConnectionPermit, UpgradeRejected> {
         let shared = &self.shared;
         let rejected = |drain: Arc<DrainState>| UpgradeRejected::Draining(drain.reserve(1).retry_after);
         if let Some(drain) = shared.registry.drain() {
@@ -92,7 +126,11 @@ impl Sockets {
         // The slot is taken first, since admitting a reservation uses it up.
         let slot = Arc::clone(&shared.slots).try_acquire_owned();
         let slot = slot.map_err(|_| UpgradeRejected::AtCapacity(shared.settings.retry_after_when_full))?;
-        let answer = try_admit(&*shared.settings.admission, headers, Tokio.now());
+        let (admission, now) = (&*shared.settings.admission, Tokio.now());
+        let answer = match returned_token(uri, headers) {
+            Some(token) => admission.admit_reserved(&token, now),
+            None => try_admit(admission, headers, now),
+        };
         if answer != Admit::Now {
             return Err(UpgradeRejected::RateLimited(answer));
         }

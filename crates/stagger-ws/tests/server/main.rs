@@ -19,6 +19,8 @@ mod migration;
 #[cfg(test)]
 mod nginx;
 #[cfg(test)]
+mod reject_by_close;
+#[cfg(test)]
 mod silent;
 #[cfg(test)]
 mod support;

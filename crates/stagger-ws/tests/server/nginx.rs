@@ -13,6 +13,7 @@ use stagger_ws::server::{Drain, Sockets};
 use stagger_ws::{Client, Handle};
 use tokio::time::timeout;
 
+use crate::reject_by_close;
 use crate::support::{SECOND, echo, eventually, on_loopback, small, unlimited};
 
 const CLIENTS: usize = 20;
@@ -106,4 +107,17 @@ async fn clients_survive_a_reload_a_drain_and_a_restart_of_nginx() {
     for handle in &clients {
         timeout(20 * SECOND, handle.close()).await.expect("in time");
     }
+}
+
+// A page's client behind the recipe reads the close and returns by its reservation, and the proxy drops neither.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_behind_nginx_reads_its_reservation_and_returns_by_it() {
+    let (directory, port) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap());
+    let sockets = reject_by_close::strict().build().unwrap();
+    let (upstream, _tasks) = reject_by_close::serve(&sockets, false);
+    configure(directory.path(), &recipe(port.address(), upstream));
+    let file = directory.path().join("nginx.conf");
+    let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory.path());
+    let _nginx = Server::start(program, Ready::Port(port.address()), 20 * SECOND).unwrap();
+    reject_by_close::returns_by_its_reservation(&sockets, port.address(), "/ws").await;
 }

@@ -13,5 +13,7 @@ pub(in crate::server) struct Shared {
     pub(in crate::server) counters: Counters,
     pub(in crate::server) registry: ConnectionRegistry,
     pub(in crate::server) slots: Arc<Semaphore>,
+    /// For rejected clients whose WebSocket is being closed.
+    pub(in crate::server) closing: Arc<Semaphore>,
     pub(in crate::server) seed: Seed,
 }

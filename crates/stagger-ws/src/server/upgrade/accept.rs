@@ -7,16 +7,20 @@ use std::sync::Arc;
 use http::{HeaderValue, Request, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Response};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
 use super::handshakes::{HandshakeSlot, Handshakes, Silence};
 use crate::instant::saturating_add;
 use crate::server::connections::permit::ConnectionPermit;
-use crate::server::rejected::UpgradeRejected;
+use crate::server::rejection::closing::Closing;
+use crate::server::rejection::rejected::UpgradeRejected;
+use crate::server::rejection::returned_token::{protocol_for_close, protocol_for_token, redact};
 use crate::server::socket::Socket;
 use crate::server::sockets::Sockets;
 
@@ -29,7 +33,8 @@ const ACCEPT_ERROR_DELAY: Duration = Duration::from_millis(100);
 pub struct Accepted<S> {
     /// The WebSocket, with keepalive and draining.
     pub socket: Socket<WebSocketStream<S>>,
-    /// The client's request: path, query and headers.
+    /// The client's request: path, query and headers. The token of a reservation is not in the query any more, and
+    /// headers with one are marked as sensitive.
     pub request: Request<()>,
 }
 
@@ -37,7 +42,7 @@ pub struct Accepted<S> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The upgrade was rejected; the response has been sent.
+    /// The upgrade was rejected; the response, or the close frame, has been sent.
     Rejected(UpgradeRejected),
     /// The request was not a valid upgrade request, or the connection failed.
     Handshake(Box<tungstenite::Error>),
@@ -65,39 +70,68 @@ impl core::error::Error for AcceptError {
     }
 }
 
+/// What the admission has answered.
+#[expect(clippy::large_enum_variant, reason = "it lives as long as a handshake, which is boxed")]
+enum Answer {
+    Admitted(ConnectionPermit, Request<()>),
+    /// By a response.
+    Rejected(UpgradeRejected),
+    /// By a close frame.
+    Close(UpgradeRejected, OwnedSemaphorePermit),
+}
+
+/// What a handshake ends with.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Opened<S> {
+    Accepted(Accepted<S>),
+    /// The client is rejected, but its WebSocket is open.
+    Closing(Closing<S>),
+}
+
 /// Asks the admission when the request has arrived. Nothing else is allocated for the connection before that.
 struct AdmissionCallback<'a> {
     sockets: &'a Sockets,
     since: Instant,
-    answer: &'a mut Option<Result<(ConnectionPermit, Request<()>), UpgradeRejected>>,
+    answer: &'a mut Option<Answer>,
 }
 
 impl Callback for AdmissionCallback<'_> {
-    fn on_request(self, request: &Request<()>, response: Response) -> Result<Response, ErrorResponse> {
-        match self.sockets.admit_since(request.headers(), self.since) {
+    fn on_request(self, request: &Request<()>, mut response: Response) -> Result<Response, ErrorResponse> {
+        let (uri, headers) = (request.uri(), request.headers());
+        let (answer, protocol) = match self.sockets.admit_since(Some(uri), headers, self.since) {
             Ok(permit) => {
-                *self.answer = Some(Ok((permit, request.clone())));
-                Ok(response)
+                let mut request = request.clone();
+                redact(&mut request);
+                (Answer::Admitted(permit, request), protocol_for_token(headers))
             }
-            Err(rejected) => {
-                *self.answer = Some(Err(rejected));
-                let mut response: ErrorResponse = rejected.response();
-                response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-                Err(response)
-            }
-        }
+            Err(rejected) => match self.sockets.try_close(uri, headers) {
+                Some(slot) => (Answer::Close(rejected, slot), protocol_for_close(headers)),
+                None => {
+                    *self.answer = Some(Answer::Rejected(rejected));
+                    let mut response: ErrorResponse = rejected.response();
+                    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    return Err(response);
+                }
+            },
+        };
+        *self.answer = Some(answer);
+        response.headers_mut().extend(protocol.map(|protocol| (header::SEC_WEBSOCKET_PROTOCOL, protocol)));
+        Ok(response)
     }
 }
 
 impl Sockets {
     /// Performs the handshake on a stream that has just been accepted, and admits or rejects the client. A rejected
-    /// client gets a 503 with the time to come back, before a WebSocket is created.
+    /// client gets a 503 with the time to come back, or a close frame if [`reject_by`](crate::server::SocketsBuilder::reject_by)
+    /// says so, before buffers for its messages are allocated.
     ///
     /// Cancel-safe: if the future is dropped, the slot is released.
     ///
     /// # Errors
     /// [`AcceptError`]: rejected, not an upgrade, or not complete within [`handshake_timeout`](crate::server::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
+    /// A client that is rejected by a close has replied, or has had its
+    /// [`rejection_timeout`](crate::server::SocketsBuilder::rejection_timeout).
     ///
     /// # Panics
     /// If called outside of a tokio runtime with time enabled.
@@ -105,23 +139,39 @@ impl Sockets {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        self.accept_since(stream, Instant::now()).await
+        match self.open(stream, Instant::now()).await? {
+            Opened::Accepted(accepted) => Ok(accepted),
+            Opened::Closing(closing) => {
+                let rejected = closing.rejected;
+                Box::pin(closing.finish(self.shared.settings.rejection_timeout)).await;
+                Err(AcceptError::Rejected(rejected))
+            }
+        }
     }
 
-    async fn accept_since<S>(&self, stream: S, since: Instant) -> Result<Accepted<S>, AcceptError>
+    async fn open<S>(&self, mut stream: S, since: Instant) -> Result<Opened<S>, AcceptError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let settings = &self.shared.settings;
         let mut answer = None;
         let callback = AdmissionCallback { sockets: self, since, answer: &mut answer };
-        let handshake = accept_hdr_async_with_config(stream, callback, Some(settings.websocket_config));
+        // The handshake reads no byte behind the request, so its WebSocket, which has no buffers, can be replaced.
+        let unbuffered = WebSocketConfig::default().read_buffer_size(0).write_buffer_size(0);
+        let handshake = accept_hdr_async_with_config(&mut stream, callback, Some(unbuffered));
         // Boxed: otherwise it would take up space in the task's future for as long as the connection lasts.
         let until = saturating_add(since, settings.handshake_timeout);
-        let opened = timeout_at(until, Box::pin(handshake)).await;
+        let opened = timeout_at(until, Box::pin(handshake)).await.map(|opened| opened.map(drop));
         match (opened, answer) {
-            (Ok(Ok(socket)), Some(Ok((permit, request)))) => Ok(Accepted { socket: permit.wrap(socket), request }),
-            (_, Some(Err(rejected))) => Err(AcceptError::Rejected(rejected)),
+            (Ok(Ok(())), Some(Answer::Admitted(permit, request))) => {
+                let socket =
+                    WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings.websocket_config)).await;
+                Ok(Opened::Accepted(Accepted { socket: permit.wrap(socket), request }))
+            }
+            (Ok(Ok(())), Some(Answer::Close(rejected, slot))) => {
+                Ok(Opened::Closing(Closing { stream, rejected, slot }))
+            }
+            (_, Some(Answer::Rejected(rejected) | Answer::Close(rejected, _))) => Err(AcceptError::Rejected(rejected)),
             (failed, admitted) => {
                 // An admitted connection is counted as closed instead.
                 if admitted.is_none() {
@@ -162,8 +212,13 @@ impl Sockets {
                     let (sockets, handler) = (self.clone(), Arc::clone(&handler));
                     tasks.spawn(async move {
                         // Boxed, as in `accept`.
-                        if let Some(accepted) = Box::pin(sockets.handshake(slot, stream)).await {
-                            handler(accepted).await;
+                        match Box::pin(sockets.handshake(slot, stream)).await {
+                            Some(Opened::Accepted(accepted)) => handler(accepted).await,
+                            // It takes none of the handshakes.
+                            Some(Opened::Closing(closing)) => {
+                                Box::pin(closing.finish(sockets.shared.settings.rejection_timeout)).await;
+                            }
+                            None => {}
                         }
                     });
                 }
@@ -193,7 +248,7 @@ impl Sockets {
     }
 
     /// Performs the handshake of [`serve`](Self::serve). Counts the reason if there is no connection.
-    async fn handshake(&self, slot: HandshakeSlot, stream: TcpStream) -> Option<Accepted<TcpStream>> {
+    async fn handshake(&self, slot: HandshakeSlot, stream: TcpStream) -> Option<Opened<TcpStream>> {
         let (settings, counters) = (&self.shared.settings, &self.shared.counters);
         let until = saturating_add(slot.since(), settings.first_byte_timeout.min(settings.handshake_timeout));
         let stream = match slot.first_byte(stream, until).await {
@@ -209,7 +264,7 @@ impl Sockets {
         };
         tokio::select! {
             biased;
-            accepted = self.accept_since(stream, slot.since()) => accepted.ok(),
+            opened = self.open(stream, slot.since()) => opened.ok(),
             () = slot.evicted() => {
                 counters.evicted.increment();
                 None

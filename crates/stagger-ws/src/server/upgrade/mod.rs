@@ -2,6 +2,6 @@
 
 pub(super) mod accept;
 #[cfg(feature = "axum")]
-mod axum;
+pub(super) mod axum;
 mod handshakes;
 pub(super) mod listen;
