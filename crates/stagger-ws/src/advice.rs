@@ -1,4 +1,6 @@
 use core::time::Duration;
+#[cfg(feature = "client")]
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use stagger::admission::Reservation;
@@ -84,11 +86,24 @@ impl ReconnectAdvice {
     /// Parses the reservation in a close reason. Returns `None` if there is none, or if the token is not one.
     #[must_use]
     pub fn reservation(reason: &str) -> Option<Reservation> {
-        if reason.len() > MAX_REASON {
-            return None;
-        }
-        let wire: ReservedWire<'_> = serde_json::from_str(reason).ok()?;
+        let wire = ReservedWire::parse(reason)?;
         Some(Reservation { after: Duration::from_millis(wire.retry_after_ms), token: wire.reservation.parse().ok()? })
+    }
+
+    /// Returns a close reason as a log may show it: a reservation without its token.
+    #[cfg(feature = "client")]
+    pub(crate) fn without_token(reason: &str) -> Cow<'_, str> {
+        match ReservedWire::parse(reason) {
+            // The token is a part of the reason as it is, since JSON with escapes is not parsed.
+            Some(wire) if !wire.reservation.is_empty() => reason.replace(wire.reservation, "…").into(),
+            _ => reason.into(),
+        }
+    }
+}
+
+impl<'a> ReservedWire<'a> {
+    fn parse(reason: &'a str) -> Option<Self> {
+        if reason.len() > MAX_REASON { None } else { serde_json::from_str(reason).ok() }
     }
 }
 
@@ -138,6 +153,23 @@ mod tests {
         }
         for reason in [r#"{"retry_after_ms":1}"#, r#"{"retry_after_ms":1,"reservation":"x"}"#, "", "null"] {
             assert_eq!(ReconnectAdvice::reservation(reason), None, "{reason}");
+        }
+    }
+
+    #[cfg(feature = "client")]
+    #[test]
+    fn a_log_shows_the_reason_without_the_token() {
+        for (reason, want) in [
+            (
+                r#"{"retry_after_ms":1,"reservation":"ffffffffffffffff0123456789abcdef"}"#,
+                r#"{"retry_after_ms":1,"reservation":"…"}"#,
+            ),
+            (r#"{"retry_after_ms":1,"reservation":"ABC"}"#, r#"{"retry_after_ms":1,"reservation":"…"}"#),
+            (r#"{"retry_after_ms":1,"reservation":""}"#, r#"{"retry_after_ms":1,"reservation":""}"#),
+            (r#"{"retry_after_ms":1,"spread_ms":2}"#, r#"{"retry_after_ms":1,"spread_ms":2}"#),
+            ("going away", "going away"),
+        ] {
+            assert_eq!(ReconnectAdvice::without_token(reason), want);
         }
     }
 

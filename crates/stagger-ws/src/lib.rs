@@ -71,6 +71,7 @@
 //! | close frame | depends on the close code: [`codes`] |
 //! | 401, 403 | one more attempt with fresh credentials: the request provider sees [`ConnectAttempt::auth_rejection`]; then fatal |
 //! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum, with a spread added to it; if it exceeds the policy's `max_hint`, the client gives up immediately (the default policy has none) |
+//! | 503 or close code 1013 with a reservation of this crate's server | the client returns at the reserved time, to the millisecond, and presents the token to the same server, once |
 //! | 3xx | fatal, unless [redirects](ClientBuilder::max_redirects) are followed |
 //! | any other response | fatal |
 //! | bad certificate, wrong name, no common TLS version | fatal |

@@ -15,7 +15,8 @@ use super::builder::{ClientBuilder, OnClosed};
 use super::connection::{Connection, ConnectionEnd, ConnectionParts};
 use super::dial::dialer::{Dialer, WebSocket};
 use super::dial::request::ConnectAttempt;
-use super::failure::classify::{Classification, Classifier};
+use super::dial::reservation::HeldReservation;
+use super::failure::classify::{Classification, Classifier, reservation_token};
 use super::failure::closed::Closed;
 use super::failure::connection_error::ConnectionError;
 use super::failure::fatal::Fatal;
@@ -46,6 +47,7 @@ use super::telemetry::{self, ClientGauge};
 /// ```
 pub struct ReconnectLoop {
     dialer: Arc<Dialer>,
+    reservation: Arc<HeldReservation>,
     driver: ReconnectDriver<Tokio>,
     classifier: Classifier,
     keepalive: Option<(Duration, Duration)>,
@@ -123,6 +125,7 @@ impl ReconnectLoop {
         let ClientBuilder { retrier, keepalive, close_timeout, on_closed, .. } = builder;
         Self {
             dialer: Arc::new(builder.dialer),
+            reservation: Arc::default(),
             driver: ReconnectDriver::new(retrier, Tokio),
             classifier: builder.classifier.shrunk(),
             keepalive,
@@ -316,6 +319,7 @@ impl ReconnectLoop {
         classification: Classification,
         ago: Duration,
     ) -> LoopEvent {
+        self.reservation.keep(reservation_token(&cause));
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.driver.attempts();
@@ -390,7 +394,7 @@ impl ReconnectLoop {
                     since_open: self.since_open,
                     auth_rejection: self.classifier.last_auth_rejection,
                 };
-                let connect = Arc::clone(&self.dialer).connect(attempt);
+                let connect = Arc::clone(&self.dialer).connect(attempt, Arc::clone(&self.reservation));
                 Activity::Connecting(
                     generation,
                     telemetry::in_span(connect, attempt.number, self.last_wait),

@@ -396,3 +396,44 @@ async fn a_permanent_answer_of_one_server_leaves_the_others() {
     let fatal = run(&mut server.over_pipes().urls(none).reconnect_loop()).await.unwrap_err();
     assert_eq!(fatal.cause().to_string(), "invalid request: there is no URL");
 }
+
+/// Returns the tokens that the requests presented.
+fn presented(server: &ScriptedServer) -> Vec<Option<String>> {
+    server.arrivals().iter().map(|arrival| header(&arrival.head, "stagger-reservation-token")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_is_kept_to_the_millisecond_and_presented_once() {
+    let [one, two] = ["00000000000000010123456789abcdef", "00000000000000020123456789abcdef"];
+    let by_close = format!(r#"{{"retry_after_ms":1520,"reservation":"{one}"}}"#);
+    let server = ScriptedServer::new([
+        vec![Upgrade, close(1013, &by_close), Hang],
+        rejection(503, &format!("Retry-After: 3\r\nstagger-reservation: 2480;token={two}\r\n")),
+        rejection(503, ""),
+        vec![Upgrade, close(1000, "")],
+    ]);
+    run(&mut server.over_pipes().reconnect_loop()).await.unwrap();
+    let times = server.times();
+    assert_eq!([times[1] - times[0], times[2] - times[1]], [1520, 2480].map(Duration::from_millis));
+    assert_eq!(presented(&server), [None, Some(one.to_owned()), Some(two.to_owned()), None]);
+    let first = &server.closed()[0].cause;
+    assert!(!format!("{first} {first:?}").contains(one), "{first}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_is_presented_to_the_server_that_made_it_alone() {
+    let token = "00000000000000010123456789abcdef";
+    let rejected = || rejection(503, &format!("stagger-reservation: 10;token={token}\r\n"));
+    let to = |place: &str| rejection(302, &format!("Location: {place}\r\n"));
+    // The second server is next, and does not get the token of the first; at the third attempt it is out of date.
+    let script = [rejected(), rejection(503, ""), vec![Upgrade, close(1000, "")]];
+    let server = ScriptedServer::new(script);
+    let builder = server.over_pipes().urls(["ws://server.test/feed", "ws://other.test/feed"]);
+    run(&mut builder.reconnect_loop()).await.unwrap();
+    assert_eq!(presented(&server), [None, None, None]);
+    // The reservation is of the server behind the redirect.
+    let script = [to("ws://other.test/"), rejected(), to("ws://other.test/"), vec![Upgrade, close(1000, "")]];
+    let server = ScriptedServer::new(script);
+    run(&mut server.over_pipes().max_redirects(1).reconnect_loop()).await.unwrap();
+    assert_eq!(presented(&server), [None, None, None, Some(token.to_owned())]);
+}

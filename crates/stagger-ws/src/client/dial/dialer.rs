@@ -9,6 +9,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::connector::{AnyConnector, Io};
 use super::request::{ConnectAttempt, RequestProvider, redirect_target, with_upgrade_headers};
+use super::reservation::HeldReservation;
 use crate::client::failure::connection_error::ConnectionError;
 use crate::client::telemetry;
 
@@ -30,9 +31,10 @@ impl Dialer {
     pub(in crate::client) async fn connect(
         self: Arc<Self>,
         attempt: ConnectAttempt,
+        reservation: Arc<HeldReservation>,
     ) -> Result<(WebSocket, Response<()>), ConnectionError> {
         let after = self.connect_timeout;
-        timeout(after, self.connect_following_redirects(attempt))
+        timeout(after, self.connect_following_redirects(attempt, &reservation))
             .await
             .unwrap_or(Err(ConnectionError::ConnectTimeout { after }))
     }
@@ -40,6 +42,7 @@ impl Dialer {
     async fn connect_following_redirects(
         &self,
         attempt: ConnectAttempt,
+        reservation: &HeldReservation,
     ) -> Result<(WebSocket, Response<()>), ConnectionError> {
         let mut request =
             (self.provider)(attempt).await.map_err(|error| match error.downcast::<ConnectionError>() {
@@ -49,6 +52,7 @@ impl Dialer {
         let mut redirects = 0;
         loop {
             telemetry::record_host(request.uri());
+            reservation.present(&mut request);
             let rejected = match self.upgrade(request.clone()).await {
                 Err(ConnectionError::Rejected(rejected)) if rejected.status().is_redirection() => rejected,
                 done => return done,
@@ -90,7 +94,7 @@ fn redirect_to(request: &mut Request<()>, to: Uri) {
 }
 
 /// Returns the scheme, the host in lower case and the port of a WebSocket URI.
-fn origin(uri: &Uri) -> (Option<&str>, Option<String>, u16) {
+pub(super) fn origin(uri: &Uri) -> (Option<&str>, Option<String>, u16) {
     let scheme = uri.scheme_str();
     let port = uri.port_u16().unwrap_or(if scheme == Some("wss") { 443 } else { 80 });
     (scheme, uri.host().map(str::to_ascii_lowercase), port)

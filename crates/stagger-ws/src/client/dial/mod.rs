@@ -3,5 +3,6 @@
 pub(super) mod connector;
 pub(super) mod dialer;
 pub(super) mod request;
+pub(super) mod reservation;
 #[cfg(feature = "rustls")]
 mod tls;

@@ -1,6 +1,7 @@
 use std::io;
 use std::time::SystemTime;
 
+use stagger::admission::ReservationToken;
 use stagger::schedule::draw;
 use stagger::{FailureKind, Outcome, ServerHint, classify};
 use stagger_http::Idempotency;
@@ -9,6 +10,7 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
 use super::codes::table::{CloseAction, CloseCodes};
 use super::connection_error::ConnectionError;
+use crate::advice::ReconnectAdvice;
 
 /// What the end of a connection means for the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,6 +121,16 @@ impl Classifier {
         self.last_auth_rejection = Some(by);
         if self.auth_rejections > self.max_auth_retries { Outcome::Permanent } else { Outcome::TRANSIENT }
     }
+}
+
+/// Returns the token of the reservation that the server made when it rejected the client, by a response or by a close.
+pub(in crate::client) fn reservation_token(cause: &ConnectionError) -> Option<ReservationToken> {
+    let reservation = match cause {
+        ConnectionError::Rejected(rejected) => stagger_http::hint::reservation(rejected.headers()),
+        ConnectionError::Closed { reason, .. } => ReconnectAdvice::reservation(reason),
+        _ => None,
+    };
+    reservation.map(|reservation| reservation.token)
 }
 
 /// Classifies an I/O error. Unlike a single call, a long-lived client may outlast errors that classify as permanent,

@@ -10,10 +10,12 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
 use super::rejected::UpgradeRejected;
 use super::tls;
+use crate::advice::ReconnectAdvice;
 
 /// The reason why an attempt to connect failed, or why a connection ended.
 ///
-/// Neither `Display` nor `Debug` includes any part of a request: no path, no query, no header.
+/// Neither `Display` nor `Debug` includes any part of a request: no path, no query, no header; nor the token of a
+/// reservation.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ConnectionError {
@@ -144,7 +146,9 @@ impl fmt::Display for ConnectionError {
         match self {
             Self::Closed { code, reason } if reason.is_empty() => write!(f, "closed by the server with {code}"),
             // Printed with `Debug`, so that the server cannot inject lines into a log.
-            Self::Closed { code, reason } => write!(f, "closed by the server with {code} {:?}", reason.as_str()),
+            Self::Closed { code, reason } => {
+                write!(f, "closed by the server with {code} {:?}", ReconnectAdvice::without_token(reason))
+            }
             Self::Lost => f.write_str("the connection ended without a close frame"),
             Self::Io(error) => write!(f, "{error}"),
             Self::Tls(error) => write!(f, "TLS: {error}"),
