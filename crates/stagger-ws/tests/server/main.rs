@@ -9,6 +9,8 @@ mod backlog;
 #[cfg(test)]
 mod capacity;
 #[cfg(test)]
+mod chromium;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod drain;
