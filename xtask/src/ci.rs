@@ -7,7 +7,7 @@ use std::time::Instant;
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::steps::{
-    doc, docs_rs, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, rooms, test,
+    doc, docs_rs, examples, features, format, fuzz, js, lint, loom, no_std, packages, prose, public_api, rooms, test,
     type_parameters,
 };
 use crate::{Error, Result};
@@ -27,7 +27,7 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
     Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
@@ -38,6 +38,7 @@ const STEPS: [Step; 16] = [
     },
     Step { name: "lint", about: "clippy reports nothing", run: lint::run },
     Step { name: "test", about: "unit and integration tests with all features", run: test::run },
+    Step { name: "js", about: "the JavaScript client: types, tests, and what is in its package", run: js::run },
     Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
     Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
     Step { name: "doc", about: "rustdoc reports nothing", run: doc::run },

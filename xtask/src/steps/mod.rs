@@ -6,6 +6,7 @@ pub(crate) mod examples;
 pub(crate) mod features;
 pub(crate) mod format;
 pub(crate) mod fuzz;
+pub(crate) mod js;
 pub(crate) mod lint;
 pub(crate) mod loom;
 pub(crate) mod no_std;

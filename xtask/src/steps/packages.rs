@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 22] = [
+const PACKAGES: [Package; 23] = [
     // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -48,6 +48,8 @@ const PACKAGES: [Package; 22] = [
     Package { programs: &["retry"], debian: "retry" },
     // Run third-party WebSocket servers.
     Package { programs: &["node"], debian: "nodejs" },
+    // Installs the compiler of the JavaScript client.
+    Package { programs: &["npm"], debian: "npm" },
     Package { programs: &["python3"], debian: "python3" },
 ];
 

@@ -1,0 +1,1 @@
+export { draw, ownDraw, randomSeed, seedForCall } from "./numbers.js";

@@ -1,0 +1,114 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::ci::{Note, Options};
+use crate::files::files;
+use crate::shell::{Shell, is_installed};
+use crate::{Result, workspace};
+
+/// Compiles the JavaScript client and its tests, runs them, and checks what is in the package.
+pub(crate) fn run(_: &Options) -> Result<Note> {
+    for program in ["node", "npm"] {
+        if !is_installed(program) {
+            let message = "install Node 20 or later with npm, on Debian the packages nodejs and npm";
+            return Err(format!("`{program}` is not in PATH: {message}").into());
+        }
+    }
+    let package = workspace::root().join("clients/js");
+    install(&package)?;
+    for project in ["tsconfig.json", "tsconfig.build.json"] {
+        // What was compiled from a file that does not exist anymore would still be tested, or packed.
+        for output in ["build", "dist"].map(|name| package.join(name)) {
+            if project == "tsconfig.json" && output.is_dir() {
+                fs::remove_dir_all(output)?;
+            }
+        }
+        node(&package, "typescript/bin/tsc").args(["--project", project]).run()?;
+    }
+    let mut passed = 0_u32;
+    let tests = files(&package.join("build/test"), "js")?;
+    let tests = tests.iter().filter(|path| path.to_string_lossy().ends_with(".test.js"));
+    let run = Shell::new("node").directory(&package).args(["--test", "--test-reporter=tap"]).args(tests);
+    run.watch(|line| passed += line.strip_prefix("# pass ").and_then(|n| n.trim().parse().ok()).unwrap_or(0))?;
+    if passed == 0 {
+        return Err("no test of clients/js was run".into());
+    }
+    check_files(&package)?;
+    Ok(Some(format!("{passed} passed")))
+}
+
+/// Returns a program of the package's development dependencies.
+fn node(package: &Path, program: &str) -> Shell {
+    Shell::new("node").directory(package).args([package.join("node_modules").join(program)])
+}
+
+/// Installs the development dependencies of the lock file, unless they are installed.
+fn install(package: &Path) -> Result {
+    let lock = fs::read(package.join("package-lock.json"))?;
+    let installed = package.join("node_modules/.stagger-lock");
+    if fs::read(&installed).is_ok_and(|installed| installed == lock) {
+        return Ok(());
+    }
+    // Scripts of packages are not run; none of these needs one.
+    Shell::new("npm").directory(package).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).run()?;
+    Ok(fs::write(installed, lock)?)
+}
+
+/// Checks that the package has a compiled file and its types for each source, and beside them the documents only.
+fn check_files(package: &Path) -> Result {
+    for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        if fs::read(package.join(license))? != fs::read(workspace::root().join(license))? {
+            return Err(format!("clients/js/{license} differs from {license}: copy it").into());
+        }
+    }
+    let pack = Shell::new("npm").directory(package).args(["pack", "--dry-run", "--json", "--ignore-scripts"]);
+    let packed = packed(&serde_json::from_str(&pack.output()?)?)?;
+    let wanted = wanted(&package.join("src"), &files(&package.join("src"), "ts")?);
+    let differing: Vec<_> = packed.symmetric_difference(&wanted).map(String::as_str).collect();
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let message = "the package must have two files for each source, the documents, and nothing else; see `files` in";
+    Err(format!("{} packed or missing by mistake: {message} clients/js/package.json", differing.join(", ")).into())
+}
+
+/// Returns the paths that `npm pack --json` reports.
+fn packed(report: &Value) -> Result<BTreeSet<String>> {
+    // A list of packages, or since npm 12 an object of them by name.
+    let first = report.get(0).or_else(|| report.as_object()?.values().next());
+    let files = first.and_then(|package| package["files"].as_array()).ok_or("`npm pack --json` reports no files")?;
+    Ok(files.iter().filter_map(|file| file["path"].as_str()).map(str::to_owned).collect())
+}
+
+/// Returns the paths that a package with these sources has.
+fn wanted(directory: &Path, sources: &[PathBuf]) -> BTreeSet<String> {
+    let documents = ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE"].map(str::to_owned);
+    let compiled = sources.iter().flat_map(|source| {
+        let name = source.strip_prefix(directory).unwrap_or(source).with_extension("");
+        let name = name.to_string_lossy().replace('\\', "/");
+        [format!("dist/{name}.js"), format!("dist/{name}.d.ts")]
+    });
+    compiled.chain(documents).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_package_has_two_files_for_each_source_and_the_documents() {
+        let wanted = wanted(Path::new("src"), &["src/index.ts".into(), "src/a/b.ts".into()]);
+        let report = json!([{ "files": [
+            { "path": "LICENSE-APACHE" }, { "path": "LICENSE-MIT" }, { "path": "README.md" }, { "path": "package.json" },
+            { "path": "dist/index.js" }, { "path": "dist/index.d.ts" }, { "path": "dist/a/b.js" }, { "path": "dist/a/b.d.ts" },
+        ] }]);
+        assert_eq!(packed(&report).unwrap(), wanted);
+        assert_eq!(packed(&json!({ "stagger-client": report[0] })).unwrap(), wanted);
+        assert!(packed(&json!([])).is_err());
+    }
+}
