@@ -27,8 +27,8 @@ use std::process::ExitCode;
 
 use crate::commands::{
     autobahn, bench, book, checksums, deb, deny, dist, image, lowest, msrv, mutants, package, prose as prose_command,
-    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan, wasm,
-    windows,
+    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size, soak, truth, tsan,
+    vectors, wasm, windows,
 };
 
 /// A message for the terminal.
@@ -42,7 +42,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 26] = [
+const COMMANDS: [Command; 27] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "book", about: "build the guide as a book, and follow its links", run: book::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
@@ -95,6 +95,7 @@ const COMMANDS: [Command; 26] = [
         run: truth::run,
     },
     Command { name: "tsan", about: "run every guard under four threads with ThreadSanitizer", run: tsan::run },
+    Command { name: "vectors", about: "write the golden vectors of the JavaScript client", run: vectors::run },
     Command { name: "size", about: "count the lines of each crate", run: size::run },
     Command {
         name: "semver",

@@ -23,5 +23,6 @@ pub(crate) mod size;
 pub(crate) mod soak;
 pub(crate) mod truth;
 pub(crate) mod tsan;
+pub(crate) mod vectors;
 pub(crate) mod wasm;
 pub(crate) mod windows;
