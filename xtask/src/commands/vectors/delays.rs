@@ -1,9 +1,8 @@
-use core::fmt::Write as _;
-
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stagger_core::{Policy, Seed};
 
+use super::hex;
 use crate::Result;
 
 /// The profiles that the JavaScript client has.
@@ -87,11 +86,7 @@ fn policy_row(name: &str, seeds: u64, count: usize) -> Result<Value> {
             listed.push(json!(row.into_iter().map(text).collect::<Vec<_>>()));
         }
     }
-    let digest = hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let digest = hex(&hash.finalize());
     let canonical = policy.to_string();
     Ok(
         json!({ "policy": name, "canonical": canonical, "seeds": seeds, "delays": count, "listed": listed, "sha256": digest }),

@@ -2,7 +2,9 @@
 
 mod delays;
 mod policies;
+mod reconnect;
 
+use core::fmt::Write as _;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -14,8 +16,8 @@ use crate::workspace::root;
 use crate::{Error, Result};
 
 /// The files, and what each of them holds.
-const FILES: [(&str, fn() -> Result<Value>); 2] =
-    [("delays.json", delays::vectors), ("policies.json", policies::vectors)];
+const FILES: [(&str, fn() -> Result<Value>); 3] =
+    [("delays.json", delays::vectors), ("policies.json", policies::vectors), ("reconnect.json", reconnect::vectors)];
 
 /// Writes the vectors.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
@@ -44,6 +46,15 @@ fn text(vectors: &Value) -> Result<String> {
     });
     let lists: Vec<_> = lists.collect::<core::result::Result<_, Error>>()?;
     Ok(format!("{{\n{}\n}}\n", lists.join(",\n")))
+}
+
+/// Returns bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { greatest, ownDraw, seedForCall, SECOND } from "../src/numbers.js";
+import { parsePolicy, type Policy } from "../src/policy.js";
+import { ReconnectMachine, spreadAgain, type Step, TRANSIENT } from "../src/reconnect.js";
+import { vectors } from "./vectors.js";
+
+interface Row {
+  readonly policy: string;
+  readonly seeds: number;
+  readonly events: number;
+  readonly listed: readonly string[];
+  readonly sha256: string;
+}
+const { policies } = vectors<{ policies: Row[] }>("reconnect.json");
+
+/** Returns a line for each event of one course, which the draws of the seed decide: as xtask does with the core's. */
+function course(policy: Policy, seed: bigint, events: number): string[] {
+  const machine = new ReconnectMachine(policy.settings, seed);
+  const lines: string[] = [];
+  let now = 0n;
+  for (let n = 0; n < events; n += 1) {
+    const random = ownDraw(seed, BigInt(n));
+    const [event, rare, length] = [Number(random % 8n), Number((random >> 3n) % 8n), (random >> 8n) % 40_000_000_000n];
+    now += length;
+    const { generation } = machine;
+    let step: Step;
+    if (event === 0 && (rare < 2 || n === 0)) {
+      step = machine.reconnectNow(now);
+    } else if (event <= 2) {
+      if (machine.phase.kind === "waiting") {
+        now = greatest(now, machine.phase.until);
+      }
+      step = ["idle", "stopped"].includes(machine.phase.kind) ? machine.reconnectNow(now) : machine.due(now);
+    } else if (event === 3) {
+      step = machine.opened(generation, now);
+    } else if (event <= 5) {
+      step = machine.ended(generation, TRANSIENT, now);
+    } else if (event === 6) {
+      step = machine.ended(generation, { kind: "failed", failure: "throttled", asked: length }, now);
+    } else if (rare === 0) {
+      step = machine.ended(generation, { kind: "permanent" }, now);
+    } else if (rare < 4) {
+      machine.distrust(generation);
+      step = machine.due(now);
+    } else {
+      step = machine.ended(generation, { kind: "failed", failure: "local" }, now);
+    }
+    const unreachable = machine.unreachable?.attempts ?? 0;
+    const report = machine.takeUnreachableReport() ? " reported" : "";
+    lines.push(`${shown(step)} attempt ${machine.attempt} unreachable ${unreachable}${report}`);
+  }
+  return lines;
+}
+
+function shown(step: Step): string {
+  switch (step.kind) {
+    case "connect":
+      return `connect ${step.generation}`;
+    case "wait":
+      return `wait ${step.after} until ${step.until} ${step.source}`;
+    case "stop":
+      return `stop ${step.reason}`;
+    default:
+      return step.kind;
+  }
+}
+
+for (const row of policies) {
+  test(`reconnects by "${row.policy}" are decided as stagger-core decides them`, () => {
+    const policy = parsePolicy(row.policy);
+    const seed = (id: number) => seedForCall(BigInt(row.seeds), BigInt(id));
+    assert.deepEqual(course(policy, seed(0), row.events), row.listed);
+    const hash = createHash("sha256");
+    for (let id = 0; id < row.seeds; id += 1) {
+      hash.update(new TextEncoder().encode(course(policy, seed(id), row.events).join("\n")));
+    }
+    assert.equal(hash.digest("hex"), row.sha256);
+  });
+}
+
+test("an overslept wait is spread over no more than its lateness and its span", () => {
+  const highest = 2n ** 64n - 1n;
+  assert.equal(spreadAgain(SECOND, 10n * SECOND, highest), 0n);
+  assert.equal(spreadAgain(SECOND + 1n, 10n * SECOND, highest), SECOND + 1n);
+  assert.equal(spreadAgain(3_600n * SECOND, 10n * SECOND, highest), 10n * SECOND);
+  assert.equal(spreadAgain(3_600n * SECOND, 0n, highest), 0n);
+});
