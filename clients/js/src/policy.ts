@@ -49,7 +49,7 @@ const KEYS = {
   "throttled-base": [],
   "local-base": [],
   "stable-after": ["reset-after"],
-} as const satisfies Record<string, readonly string[]>;
+} as const;
 type Key = keyof typeof KEYS;
 const ALL_KEYS = Object.keys(KEYS) as Key[];
 
@@ -544,7 +544,10 @@ function printed(settings: Readonly<Settings>): [Key, Printed][] {
     "local-base": length(settings.localBase),
     "stable-after": length(settings.stableAfter),
   };
-  return ALL_KEYS.flatMap((key) => (all[key] === undefined ? [] : [[key, all[key]]]));
+  return ALL_KEYS.flatMap((key): [Key, Printed][] => {
+    const value = all[key];
+    return value === undefined ? [] : [[key, value]];
+  });
 }
 
 function shownJitter(jitter: Jitter): string {

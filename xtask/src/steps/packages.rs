@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 23] = [
+const PACKAGES: [Package; 22] = [
     // The tests render the man page.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -48,8 +48,6 @@ const PACKAGES: [Package; 23] = [
     Package { programs: &["retry"], debian: "retry" },
     // Run third-party WebSocket servers.
     Package { programs: &["node"], debian: "nodejs" },
-    // Installs the compiler of the JavaScript client.
-    Package { programs: &["npm"], debian: "npm" },
     Package { programs: &["python3"], debian: "python3" },
 ];
 
@@ -60,13 +58,18 @@ struct Unpacked {
     debian: &'static str,
 }
 
-const UNPACKED: [Unpacked; 4] = [
+/// The compiler of TypeScript, a script for Node.
+const TYPESCRIPT: &str = "usr/share/nodejs/typescript/bin/tsc";
+
+const UNPACKED: [Unpacked; 5] = [
     // Installing it would start a server, and would install its web interface.
     Unpacked { file: "usr/bin/promtool", debian: "prometheus" },
     // Installing it would start a service. The tests only check crontabs.
     Unpacked { file: "usr/bin/crontab", debian: "cron" },
     // An installed package is visible to the system's own Node only.
     Unpacked { file: "usr/share/nodejs/ws/package.json", debian: "node-ws" },
+    // The compiler of the JavaScript client. npm is not needed, and no registry.
+    Unpacked { file: TYPESCRIPT, debian: "node-typescript" },
     // An installed package is visible to the system's own Python only.
     Unpacked { file: "usr/lib/python3/dist-packages/websockets/version.py", debian: "python3-websockets" },
 ];
@@ -78,6 +81,16 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     }
     let notes: Vec<_> = notes.into_iter().flatten().collect();
     Ok((!notes.is_empty()).then(|| notes.join(", ")))
+}
+
+/// Returns the command of TypeScript's compiler.
+pub(crate) fn typescript() -> Result<Shell> {
+    let roots = [workspace::target_directory("packages")?, "/".into()];
+    match roots.iter().map(|root| root.join(TYPESCRIPT)).find(|path| path.is_file()) {
+        Some(script) => Ok(Shell::new("node").args([script])),
+        None if is_installed("tsc") => Ok(Shell::new("tsc")),
+        None => Err("TypeScript's compiler is missing; run `cargo xtask ci --only packages`".into()),
+    }
 }
 
 fn install() -> Result<Note> {
