@@ -48,10 +48,12 @@ pub(crate) enum Table {
     SocketLong,
     /// Opening a WebSocket, and the memory of an idle one.
     SocketIdle,
+    /// Rejecting an upgrade.
+    SocketRejected,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::Delay,
         Self::Blocking,
         Self::Future,
@@ -73,6 +75,7 @@ impl Table {
         Self::SocketShort,
         Self::SocketLong,
         Self::SocketIdle,
+        Self::SocketRejected,
     ];
 
     pub(crate) const fn section(self) -> Section {
@@ -88,7 +91,12 @@ impl Table {
             Self::GuardsSuccess | Self::GuardsFailure => Section::E,
             Self::PendingDue | Self::PendingCancelled => Section::F,
             Self::LayerGet | Self::LayerPut | Self::Middleware => Section::H,
-            Self::PipeShort | Self::PipeLong | Self::SocketShort | Self::SocketLong | Self::SocketIdle => Section::J,
+            Self::PipeShort
+            | Self::PipeLong
+            | Self::SocketShort
+            | Self::SocketLong
+            | Self::SocketIdle
+            | Self::SocketRejected => Section::J,
         }
     }
 
@@ -138,6 +146,9 @@ impl Table {
             Self::SocketShort => "J. WebSocket over loopback: round trip of 64 bytes, both ends counted",
             Self::SocketLong => "J. WebSocket over loopback: round trip of 4 KiB, both ends counted",
             Self::SocketIdle => "J. WebSocket over a pipe: open and drop, and the memory of 2,000 idle connections",
+            Self::SocketRejected => {
+                "J. WebSocket over a pipe: a rejected upgrade, and the memory of 2,000 clients that never reply"
+            }
         }
     }
 }

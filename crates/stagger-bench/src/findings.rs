@@ -92,7 +92,8 @@ impl<'a> Findings<'a> {
             | Table::PipeLong
             | Table::SocketShort
             | Table::SocketLong
-            | Table::SocketIdle => Role::Bare,
+            | Table::SocketIdle
+            | Table::SocketRejected => Role::Bare,
             _ => Role::Floor,
         };
         self.smallest(table, role, Row::ns)

@@ -320,3 +320,27 @@ async fn a_closure_chooses_by_path_and_the_default_is_a_response() {
     let (address, _tasks) = serve(&sockets, false);
     assert!(page(address, "/feed", "").await.1.starts_with("http/1.1 503 "));
 }
+
+// The figures of the guide.
+#[tokio::test(start_paused = true)]
+async fn a_rejection_takes_156_bytes_by_a_503_and_205_by_a_close() {
+    for (reject_by, want) in [(RejectBy::Response, 156), (RejectBy::Close, 205)] {
+        let sockets = strict().reject_by(move |_, _| reject_by).build().unwrap();
+        let _first = connect(&sockets).await;
+        let (ours, mut theirs) = duplex(4096);
+        let client = async {
+            theirs.write_all(of_chromium("/feed", "").as_bytes()).await.unwrap();
+            let (mut answer, mut length) = ([0; 512], 0);
+            // The end of the head, or of the reason.
+            while !answer[..length].ends_with(b"close\r\n\r\n") && !answer[..length].ends_with(b"}") {
+                length += theirs.read(&mut answer[length..]).await.unwrap();
+            }
+            let _ = theirs.write_all(&REPLY).await;
+            assert_eq!(theirs.read(&mut answer).await.unwrap(), 0, "nothing follows");
+            length
+        };
+        let (rejected, length) = tokio::join!(sockets.accept(ours), client);
+        assert!(matches!(rejected, Err(AcceptError::Rejected(_))), "{rejected:?}");
+        assert_eq!(length, want, "{reject_by:?}");
+    }
+}
