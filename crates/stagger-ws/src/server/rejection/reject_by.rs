@@ -12,7 +12,9 @@ use super::returned_token::offered_protocols;
 /// the time to come back as JSON; [`UpgradeRejected::to_reason`](super::UpgradeRejected::to_reason) documents it.
 ///
 /// To the page, the connection was open for a moment. A client that resets its backoff on `open` and ignores the reason
-/// returns sooner than after a 503, so `Close` is not the default: use it for pages that read the reason.
+/// returns sooner than after a 503, and what it sent on `open` is lost. So `Close` is not the default: use it for pages
+/// that read the reason, and not for clients that can read a response, such as this crate's, whose outbox is
+/// sent when a connection opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RejectBy {

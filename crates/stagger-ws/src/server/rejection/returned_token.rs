@@ -56,7 +56,10 @@ pub(in crate::server) fn protocol_for_token(headers: &HeaderMap) -> Option<Heade
 /// Marks headers with a token as sensitive and removes it from the query, so that neither is in the log of a handler.
 pub(in crate::server) fn redact<B>(request: &mut Request<B>) {
     for (name, value) in request.headers_mut() {
-        if *name == RESERVATION_TOKEN || *name == SEC_WEBSOCKET_PROTOCOL {
+        let has_token = *name == RESERVATION_TOKEN
+            || *name == SEC_WEBSOCKET_PROTOCOL
+                && value.to_str().is_ok_and(|value| value.contains(RESERVATION_PROTOCOL));
+        if has_token {
             value.set_sensitive(true);
         }
     }
