@@ -120,7 +120,7 @@
 //!
 //! | dependency | feature | in the interface |
 //! |---|---|---|
-//! | axum 0.8 | `axum` | `Message` |
+//! | axum 0.8 | `axum` | `Message`, `WebSocket`, `WebSocketUpgrade` |
 //! | axum-core 0.5 | `axum` | extractors and responses |
 //! | futures-core 0.3 | `client`, `server` | `Stream` is implemented |
 //! | futures-sink 0.3 | `client`, `server` | `Sink` is implemented |

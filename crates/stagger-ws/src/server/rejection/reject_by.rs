@@ -9,7 +9,7 @@ use super::returned_token::offered_protocols;
 ///
 /// A browser does not show a rejected upgrade to its page: status and headers become close code 1006. It does show the
 /// code and the reason of a close frame. So [`Close`](Self::Close) accepts the WebSocket and closes it with code 1013 and
-/// the time to come back as JSON; [`UpgradeRejected::to_reason`](super::UpgradeRejected::to_reason) documents it.
+/// the time to come back as JSON; [`UpgradeRejected::to_reason`](crate::server::UpgradeRejected::to_reason) documents it.
 ///
 /// To the page, the connection was open for a moment. A client that resets its backoff on `open` and ignores the reason
 /// returns sooner than after a 503, and what it sent on `open` is lost. So `Close` is not the default: use it for pages
