@@ -20,3 +20,5 @@ declare module "node:fs" {
 declare module "node:crypto" {
   export function createHash(algorithm: string): { update(data: Uint8Array): void; digest(encoding: "hex"): string };
 }
+declare const process: { setUncaughtExceptionCaptureCallback(callback: ((error: unknown) => void) | null): void };
+declare function setImmediate(callback: (value: unknown) => void): void;

@@ -1,7 +1,10 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::ci::{Note, Options};
@@ -28,13 +31,38 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     let mut passed = 0_u32;
     let tests = files(&package.join("build/test"), "js")?;
     let tests = tests.iter().filter(|path| path.to_string_lossy().ends_with(".test.js"));
-    let run = Shell::new("node").directory(&package).args(["--test", "--test-reporter=tap"]).args(tests);
+    let run = Shell::new("node")
+        .directory(&package)
+        .args(["--test", "--test-reporter=tap", "--test-timeout=60000"])
+        .args(tests);
     run.watch(|line| passed += line.strip_prefix("# pass ").and_then(|n| n.trim().parse().ok()).unwrap_or(0))?;
     if passed == 0 {
         return Err("no test of clients/js was run".into());
     }
+    let size = check_size(&package)?;
     check_files(&package)?;
-    Ok(Some(format!("{passed} passed")))
+    Ok(Some(format!("{passed} passed, {size} bytes compressed for ReconnectingWebSocket")))
+}
+
+/// The limit of a page that imports `ReconnectingWebSocket` alone: minified, and compressed by gzip.
+const MAX_BYTES: usize = 6 * 1024;
+
+/// Returns the size of a page that imports `ReconnectingWebSocket` alone.
+fn check_size(package: &Path) -> Result<usize> {
+    let entry = package.join("build/size.js");
+    fs::write(
+        &entry,
+        "import { ReconnectingWebSocket } from \"../dist/index.js\";\nglobalThis.it = ReconnectingWebSocket;\n",
+    )?;
+    let bundle = node(package, "esbuild/bin/esbuild").args([&entry]);
+    let bundle = bundle.args(["--bundle", "--minify", "--format=esm", "--target=es2022"]).output()?;
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::best());
+    compressed.write_all(bundle.as_bytes())?;
+    let size = compressed.finish()?.len();
+    if size > MAX_BYTES {
+        return Err(format!("ReconnectingWebSocket takes {size} bytes compressed, and {MAX_BYTES} are allowed").into());
+    }
+    Ok(size)
 }
 
 /// Checks that the package has a compiled file and its types for each source, and beside them the documents only. Without npm

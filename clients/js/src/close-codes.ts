@@ -1,0 +1,85 @@
+/** What a close code means, and the advice in the reason of a close frame: as the client of `stagger-ws`. */
+import { MILLISECOND } from "./numbers.js";
+
+/**
+ * How the client reacts to a close code: it does not reconnect (`end`, `fatal`), reconnects (`reconnect`), reconnects without
+ * counting the connection as healthy (`unhealthy`), or reconnects with fresh credentials, once (`reauthenticate`).
+ */
+export type CloseAction = "end" | "fatal" | "reconnect" | "unhealthy" | "reauthenticate";
+
+/** The interval, in nanoseconds from the close, in which the server wants this client back. */
+export interface Within {
+  readonly from: bigint;
+  readonly to: bigint;
+  /** The token that the server accepts at that time. */
+  readonly reservation?: string;
+}
+
+/** The registered codes; all others reconnect. Sources: RFC 6455, section 7.4.1, and IANA's registry of close codes. */
+const ACTIONS: Readonly<Record<number, CloseAction>> = {
+  1000: "end",
+  1002: "fatal",
+  1003: "fatal",
+  1007: "fatal",
+  1008: "fatal",
+  1009: "fatal",
+  1010: "fatal",
+  1011: "unhealthy",
+  1015: "fatal",
+  3000: "reauthenticate",
+  3003: "reauthenticate",
+};
+
+/** The waits after 1012 and 1013 without advice, in seconds, from the messages that the registry refers to. */
+const WAITS: Readonly<Record<number, readonly [number, number]>> = { 1012: [5, 30], 1013: [30, 120] };
+
+/** The maximum length of a reason in bytes: RFC 6455, section 5.5. */
+const MAX_REASON = 123;
+/** The longest wait, and the longest spread, that a server can ask for: a day. */
+const MAX_ADVICE_MS = 86_400_000;
+
+/** Returns the action for a close frame. `changed` has the codes whose action differs from the registered one. */
+export function closeAction(
+  code: number,
+  reason: string,
+  changed: Readonly<Record<number, CloseAction>> = {},
+): CloseAction | Within {
+  const action = changed[code] ?? ACTIONS[code] ?? "reconnect";
+  if (action !== "reconnect" && action !== "unhealthy") {
+    return action;
+  }
+  const wait = changed[code] === undefined ? WAITS[code] : undefined;
+  return advice(reason) ?? (wait ? within(wait[0] * 1_000, (wait[1] - wait[0]) * 1_000) : action);
+}
+
+function within(retryAfterMs: number, spreadMs: number): Within {
+  const nanos = (ms: number) => BigInt(Math.min(ms, MAX_ADVICE_MS)) * MILLISECOND;
+  return { from: nanos(retryAfterMs), to: nanos(retryAfterMs) + nanos(spreadMs) };
+}
+
+/** Parses `{"retry_after_ms":8000,"spread_ms":20000}`, or a reservation. Unknown fields are ignored. */
+function advice(reason: string): Within | undefined {
+  // A letter has at least a byte.
+  if (!reason.startsWith("{") || reason.length > MAX_REASON) {
+    return undefined;
+  }
+  let wire: { retry_after_ms?: unknown; spread_ms?: unknown; reservation?: unknown };
+  try {
+    wire = JSON.parse(reason) as typeof wire;
+  } catch {
+    return undefined;
+  }
+  const { retry_after_ms: after, spread_ms: spread = 0, reservation } = wire;
+  if (!isCount(after) || !isCount(spread)) {
+    return undefined;
+  }
+  if (typeof reservation === "string" && /^[0-9a-fA-F]{32}$/.test(reservation)) {
+    return { ...within(after, 0), reservation };
+  }
+  return within(after, spread);
+}
+
+/** Returns whether this is a whole number of 64 bits. */
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64;
+}

@@ -1,0 +1,673 @@
+/** A WebSocket that is kept up. */
+import { type CloseAction, closeAction, type Within } from "./close-codes.js";
+import { timerMs } from "./delays.js";
+import { draw, greatest, least, randomSeed, seedForCall } from "./numbers.js";
+import { type Message, Outbox, type OutboxOptions, SendError } from "./outbox.js";
+import { type Outcome, ReconnectMachine, spreadAgain, type Step, type StopReason, TRANSIENT, type WaitSource } from "./reconnect.js";
+import type { Settings } from "./settings.js";
+import { WEB_SOCKET } from "./web-socket-policy.js";
+
+/** The part of the interface of `WebSocket` that this package uses. */
+export interface Socket {
+  binaryType: BinaryType;
+  readonly bufferedAmount: number;
+  readonly extensions: string;
+  readonly protocol: string;
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  send(data: never): void;
+  close(code?: number, reason?: string): void;
+}
+
+/** A constructor of connections, like `WebSocket`. */
+export type Constructor = new (url: string, protocols?: string[]) => Socket;
+
+/** An attempt to connect, for functions that make an address or subprotocols. */
+export interface Attempt {
+  /** The number of the attempt in this episode, from 1. */
+  readonly number: number;
+  /** The last connection was closed because its credentials were rejected. */
+  readonly needsFreshCredentials: boolean;
+  readonly signal: AbortSignal;
+}
+
+type Made<T> = T | ((attempt: Attempt) => T | Promise<T>);
+
+/** The time and the timers of the platform. */
+export interface Clock {
+  /** Returns milliseconds of a clock that is not set. */
+  now(): number;
+  /** Returns milliseconds of a clock that goes on while the device sleeps. */
+  wall(): number;
+  setTimeout(callback: () => void, ms: number): unknown;
+  clearTimeout(timer: unknown): void;
+}
+
+/** Says whether the device has a network, and has the events `online` and `offline`. */
+export interface Network extends EventTarget {
+  readonly navigator?: { readonly onLine?: boolean };
+}
+
+export interface ReconnectingWebSocketOptions {
+  /** When to reconnect; `parsePolicy` makes one. Default: `web-socket`, the profile for connections that are kept up. */
+  readonly policy?: { readonly settings: Readonly<Settings> };
+  /** The constructor of connections. Default: the platform's `WebSocket`. */
+  readonly WebSocket?: Constructor;
+  /** What happens to messages that cannot be sent yet. */
+  readonly outbox?: OutboxOptions;
+  /** Codes whose meaning differs from the registered one: `{ 1000: "reconnect", 4401: "reauthenticate" }`. */
+  readonly closeCodes?: Readonly<Record<number, CloseAction>>;
+  /** How long an attempt may take, in milliseconds. Default 10 s. */
+  readonly connectTimeoutMs?: number;
+  /** Closes the client when it is aborted. */
+  readonly signal?: AbortSignal;
+  /** For reproducible waits. Default: random. */
+  readonly seed?: bigint;
+  /** For tests. */
+  readonly clock?: Clock;
+  /** For tests. Default: the platform's. */
+  readonly network?: Network;
+}
+
+/** What the client does at present. Times are in milliseconds of `clock.now()`, by default `performance.now()`. */
+export type ConnectionState =
+  | { readonly kind: "connecting" | "open" | "closed" }
+  | { readonly kind: "waiting"; readonly until: number; readonly unreachable: boolean }
+  | { readonly kind: "offline" }
+  | { readonly kind: "stopped"; readonly reason: StopReason | "normal-end" };
+
+/** The event `close`: an attempt has failed, or a connection was lost. */
+export class ConnectionCloseEvent extends Event {
+  /** @param retryInMs How long the wait before the next attempt is; `undefined`: there is none. */
+  constructor(
+    readonly code: number,
+    readonly reason: string,
+    readonly wasClean: boolean,
+    readonly retryInMs: number | undefined,
+  ) {
+    super("close");
+  }
+}
+
+/** The event `error`: `error` is what a function of the application or the constructor of connections has thrown. */
+export class ConnectionErrorEvent extends Event {
+  constructor(readonly error: unknown) {
+    super("error");
+  }
+}
+
+/** The event `unreachable`: at least ten attempts in a row have failed. It is repeated when the outage has doubled. */
+export class UnreachableEvent extends Event {
+  constructor(
+    readonly attempts: number,
+    readonly lastedMs: number,
+  ) {
+    super("unreachable");
+  }
+}
+
+/** The event `dropped`: messages were removed from the outbox without being sent. */
+export class DroppedEvent extends Event {
+  constructor(readonly messages: number) {
+    super("dropped");
+  }
+}
+
+/** The events by their names. */
+export interface ConnectionEventMap {
+  open: Event;
+  message: MessageEvent;
+  close: ConnectionCloseEvent;
+  error: ConnectionErrorEvent;
+  statechange: Event;
+  unreachable: UnreachableEvent;
+  dropped: DroppedEvent;
+}
+
+type Handler<E> = ((event: E) => void) | null;
+
+/** Timers fire at once beyond this number of milliseconds. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** How long an attempt is put off at most because the platform says that there is no network. */
+const OFFLINE_MS = 60_000;
+/** How often in a row rejected credentials are replaced. */
+const MAX_REAUTHENTICATIONS = 1;
+/** Errors of the constructor that another attempt would meet again. */
+const PERMANENT = ["SyntaxError", "SecurityError", "TypeError"];
+
+const PLATFORM: Clock = {
+  now: () => performance.now(),
+  wall: () => Date.now(),
+  setTimeout: (callback, ms) => setTimeout(callback, ms),
+  clearTimeout: (timer) => clearTimeout(timer as number),
+};
+
+/**
+ * A WebSocket that reconnects: spread after every loss, backoff after every failed attempt, and the count restarts only after
+ * a healthy connection. It has the interface of `WebSocket`, and its events `open`, `message`, `error` and `close`, each for
+ * every connection; further `statechange`, `unreachable` and `dropped`.
+ *
+ * It has one timer at most, and decides with the machine of `stagger-core`: the same seed gives the same waits as in Rust,
+ * rounded up to milliseconds.
+ */
+export class ReconnectingWebSocket extends EventTarget {
+  static readonly CONNECTING = 0;
+  static readonly OPEN = 1;
+  static readonly CLOSING = 2;
+  static readonly CLOSED = 3;
+  readonly CONNECTING = 0;
+  readonly OPEN = 1;
+  readonly CLOSING = 2;
+  readonly CLOSED = 3;
+
+  onopen: Handler<Event> = null;
+  onmessage: Handler<MessageEvent> = null;
+  onclose: Handler<ConnectionCloseEvent> = null;
+  onerror: Handler<ConnectionErrorEvent> = null;
+
+  readonly #url: Made<string | URL>;
+  readonly #protocols: Made<string | string[] | undefined>;
+  readonly #options: ReconnectingWebSocketOptions;
+  readonly #settings: Readonly<Settings>;
+  readonly #seed: bigint;
+  readonly #clock: Clock;
+  readonly #network: Network | undefined;
+  readonly #machine: ReconnectMachine;
+  readonly #outbox: Outbox;
+  #state: ConnectionState = { kind: "connecting" };
+  #socket: Socket | undefined;
+  #lastUrl = "";
+  #binaryType: BinaryType = "blob";
+  /** The one timer: of the wait, or of the attempt. */
+  #timer: unknown;
+  /** Aborts the functions that make an address, when their attempt has ended. */
+  #attempt = new AbortController();
+  #reauthentications = 0;
+  #reservation: string | undefined;
+  /** The wait was put off already: it is spread once. */
+  #isPostponed = false;
+  #isStateEventDue = false;
+  readonly #whenOnline = () => this.#online();
+  readonly #whenAborted = () => this.close();
+
+  constructor(
+    url: Made<string | URL>,
+    protocols?: Made<string | string[] | undefined>,
+    options: ReconnectingWebSocketOptions = {},
+  ) {
+    super();
+    this.#url = url;
+    this.#protocols = protocols;
+    this.#options = options;
+    this.#settings = options.policy?.settings ?? WEB_SOCKET;
+    this.#seed = options.seed ?? randomSeed();
+    this.#clock = options.clock ?? PLATFORM;
+    this.#network = options.network ?? ("navigator" in globalThis ? (globalThis as unknown as Network) : undefined);
+    this.#machine = new ReconnectMachine(this.#settings, this.#seed);
+    this.#outbox = new Outbox(options.outbox ?? {});
+    for (const type of ["open", "message", "close", "error"] as const) {
+      // As listeners, so that the platform reports their exceptions.
+      super.addEventListener(type, (event) => this[`on${type}`]?.(event as never));
+    }
+    if (options.signal?.aborted) {
+      this.#machine.close();
+      this.#state = { kind: "closed" };
+      return;
+    }
+    options.signal?.addEventListener("abort", this.#whenAborted);
+    this.#network?.addEventListener?.("online", this.#whenOnline);
+    this.#apply(this.#machine.reconnectNow(this.#now()));
+  }
+
+  /** Returns what the client does at present, with the time of the next attempt. */
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  /** Returns the address of the last attempt, without a reservation; empty before the first. */
+  get url(): string {
+    return this.#lastUrl;
+  }
+
+  get readyState(): 0 | 1 | 2 | 3 {
+    switch (this.#state.kind) {
+      case "open":
+        return 1;
+      case "closed":
+        return this.#socket ? 2 : 3;
+      case "stopped":
+        return 3;
+      default:
+        return 0;
+    }
+  }
+
+  get protocol(): string {
+    return this.#socket?.protocol ?? "";
+  }
+
+  get extensions(): string {
+    return this.#socket?.extensions ?? "";
+  }
+
+  /** Returns the bytes that wait, in the outbox and in the connection. */
+  get bufferedAmount(): number {
+    return this.#outbox.bytes + (this.#socket?.bufferedAmount ?? 0);
+  }
+
+  get binaryType(): BinaryType {
+    return this.#binaryType;
+  }
+
+  set binaryType(type: BinaryType) {
+    this.#binaryType = type;
+    if (this.#socket) {
+      this.#socket.binaryType = type;
+    }
+  }
+
+  /**
+   * Sends a message over the open connection, or queues it. A message that was handed to a connection is not sent again if
+   * the connection is lost.
+   *
+   * @throws SendError if the message can neither be sent nor queued; its `kind` says why.
+   */
+  send(message: Message): void {
+    if (this.#state.kind === "closed") {
+      throw new SendError("closed");
+    }
+    if (this.#state.kind === "open" && this.#socket) {
+      this.#socket.send(message as never);
+      return;
+    }
+    if (this.#state.kind === "stopped") {
+      throw new SendError("gave-up");
+    }
+    this.#dropped(this.#outbox.push(message, this.#clock.now()));
+  }
+
+  /**
+   * Sends a message like {@link send}, but waits while the outbox is full.
+   *
+   * @throws SendError if the message can neither be sent nor queued, also later.
+   */
+  async sendWhenRoom(message: Message): Promise<void> {
+    for (;;) {
+      try {
+        this.send(message);
+        return;
+      } catch (error) {
+        if (!(error instanceof SendError) || error.kind !== "full") {
+          throw error;
+        }
+        await this.#outbox.room();
+      }
+    }
+  }
+
+  /** Begins a new episode and connects at once: during a wait, after giving up, or to replace an open connection. After
+   * {@link close} it does nothing. */
+  reconnectNow(): void {
+    if (this.#state.kind === "closed") {
+      return;
+    }
+    this.#detach(1000);
+    this.#reauthentications = 0;
+    this.#apply(this.#machine.reconnectNow(this.#now()));
+  }
+
+  /**
+   * Closes for good: cancels the wait or the attempt, and drops the messages that wait.
+   *
+   * @param code 1000, or 3000 to 4999. Default 1000.
+   * @throws DOMException `InvalidAccessError` for any other code, as `WebSocket` does.
+   */
+  close(code = 1000, reason = ""): void {
+    if (code !== 1000 && !(code >= 3000 && code <= 4999)) {
+      throw new DOMException(`close code ${code} is neither 1000 nor from 3000 to 4999`, "InvalidAccessError");
+    }
+    if (this.#state.kind === "closed") {
+      return;
+    }
+    const wasOpen = this.#state.kind === "open";
+    this.#machine.close();
+    this.#options.signal?.removeEventListener("abort", this.#whenAborted);
+    this.#network?.removeEventListener?.("online", this.#whenOnline);
+    const socket = this.#socket;
+    if (!wasOpen || !socket) {
+      this.#detach(code, reason);
+      this.#set({ kind: "closed" });
+      this.#outbox.fail("closed");
+      queueMicrotask(() => this.dispatchEvent(new ConnectionCloseEvent(code, reason, true, undefined)));
+      return;
+    }
+    // The connection stays until the server has answered.
+    this.#set({ kind: "closed" });
+    this.#outbox.fail("closed");
+    socket.onclose = (event: { code: number; reason: string; wasClean: boolean }) => {
+      this.#forget(socket);
+      this.dispatchEvent(new ConnectionCloseEvent(event.code, event.reason, event.wasClean, undefined));
+    };
+    quietly(() => socket.close(code, reason));
+  }
+
+  #now(): bigint {
+    return BigInt(Math.round(this.#clock.now() * 1e6));
+  }
+
+  /** Carries out a step of the machine. Returns the wait in milliseconds, if it is one. */
+  #apply(step: Step): number | undefined {
+    switch (step.kind) {
+      case "connect":
+        void this.#connect(step.generation);
+        return undefined;
+      case "wait":
+        this.#isPostponed = false;
+        return this.#wait(step.after, step.source);
+      case "stop":
+        this.#set({ kind: "stopped", reason: step.reason });
+        this.#outbox.fail("gave-up");
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #wait(after: bigint, source: WaitSource): number {
+    const ms = timerMs(after);
+    const [from, wall] = [this.#clock.now(), this.#clock.wall()];
+    const until = from + ms;
+    const fire = () => {
+      const [now, asleep] = [this.#clock.now(), this.#clock.wall() - wall];
+      if (now < until && asleep < ms) {
+        arm();
+        return;
+      }
+      // A clock that stops while the device sleeps says that the timer was punctual.
+      this.#fired(Math.max(now - until, asleep - ms), source);
+    };
+    const arm = () => this.#arm(fire, Math.min(Math.max(until - this.#clock.now(), 0), LONGEST_TIMER_MS));
+    this.#set({ kind: "waiting", until, unreachable: this.#machine.unreachable !== undefined });
+    arm();
+    return ms;
+  }
+
+  /** Handles the end of a wait, whose timer fired this many milliseconds late. */
+  #fired(lateMs: number, source: WaitSource): void {
+    const late = BigInt(Math.max(0, Math.round(lateMs * 1e6)));
+    if (!this.#isPostponed && this.#postpone(late, source)) {
+      return;
+    }
+    if (this.#network?.navigator?.onLine === false && this.#state.kind === "waiting") {
+      this.#set({ kind: "offline" });
+      // The flag can be wrong.
+      this.#arm(() => this.#due(), OFFLINE_MS);
+      return;
+    }
+    this.#due();
+  }
+
+  /** Spreads an overslept wait again; returns whether there is another wait. */
+  #postpone(late: bigint, source: WaitSource): boolean {
+    const random = seedForCall(this.#seed, this.#now());
+    const after = spreadAgain(late, greatest(this.#settings.spread, 0n), random);
+    if (after === 0n) {
+      return false;
+    }
+    this.#isPostponed = true;
+    this.#wait(after, source);
+    return true;
+  }
+
+  #due(): void {
+    const { phase } = this.#machine;
+    const now = this.#now();
+    this.#apply(this.#machine.due(phase.kind === "waiting" ? greatest(now, phase.until) : now));
+  }
+
+  /** Comes back soon after the network has, but not in the same instant as everybody else behind it. */
+  #online(): void {
+    const { phase } = this.#machine;
+    const isHeld = this.#state.kind === "offline";
+    if (phase.kind !== "waiting" || (phase.source === "hint" && !isHeld)) {
+      return;
+    }
+    const now = this.#now();
+    const after = draw(0n, this.#settings.spread, seedForCall(this.#seed, now));
+    this.#isPostponed = true;
+    this.#wait(isHeld ? after : least(after, greatest(phase.until - now, 0n)), phase.source);
+  }
+
+  async #connect(generation: number): Promise<void> {
+    const attempt = new AbortController();
+    this.#attempt = attempt;
+    const reservation = this.#reservation;
+    this.#reservation = undefined;
+    this.#set({ kind: "connecting" });
+    const timeout = () => {
+      this.#detach();
+      this.#ended(generation, TRANSIENT, 1006, "the attempt has timed out", false);
+    };
+    this.#arm(timeout, Math.min(this.#options.connectTimeoutMs ?? 10_000, LONGEST_TIMER_MS));
+    const about: Attempt = {
+      number: this.#machine.attempt,
+      needsFreshCredentials: this.#reauthentications > 0,
+      signal: attempt.signal,
+    };
+    let socket: Socket;
+    try {
+      // Values are used at once, so that a constructor with an address connects before it returns, as `WebSocket` does.
+      const [url, protocols] = [made(this.#url, about), made(this.#protocols, about)];
+      const isLater = url instanceof Promise || protocols instanceof Promise;
+      const [address, names] = isLater ? await Promise.all([url, protocols]) : [url, protocols];
+      if (attempt.signal.aborted) {
+        return;
+      }
+      this.#lastUrl = String(address);
+      socket = this.#open(this.#lastUrl, names, reservation);
+    } catch (error) {
+      if (!attempt.signal.aborted) {
+        const name = (error as { name?: unknown } | null)?.name;
+        const isPermanent = error instanceof ConstructorError && PERMANENT.includes(String(error.name));
+        const cause = error instanceof ConstructorError ? error.cause : error;
+        this.dispatchEvent(new ConnectionErrorEvent(cause));
+        this.#ended(generation, isPermanent ? { kind: "permanent" } : TRANSIENT, 1006, String(name ?? "error"), false);
+      }
+      return;
+    }
+    this.#socket = socket;
+    socket.onopen = () => {
+      this.#disarm();
+      this.#machine.opened(generation, this.#now());
+      this.#set({ kind: "open" });
+      this.dispatchEvent(new Event("open"));
+      this.#flush(socket);
+    };
+    socket.onmessage = (event: { data: unknown; origin?: string }) => {
+      this.dispatchEvent(new MessageEvent("message", { data: event.data, origin: event.origin ?? "" }));
+    };
+    socket.onerror = (event: { error?: unknown }) => this.dispatchEvent(new ConnectionErrorEvent(event.error));
+    socket.onclose = ({ code, reason, wasClean }: { code: number; reason: string; wasClean: boolean }) => {
+      if (this.#socket !== socket) {
+        return;
+      }
+      const wasOpen = this.#machine.phase.kind === "open";
+      this.#detach();
+      if (!wasOpen) {
+        this.#ended(generation, TRANSIENT, code, reason, wasClean);
+        return;
+      }
+      const action = closeAction(code, reason, this.#options.closeCodes);
+      if (action !== "reauthenticate") {
+        this.#reauthentications = 0;
+      }
+      this.#ended(generation, this.#outcome(generation, action), code, reason, wasClean, action === "end");
+    };
+  }
+
+  #open(url: string, protocols: string | string[] | undefined, reservation: string | undefined): Socket {
+    const WebSocket = this.#options.WebSocket ?? (globalThis as { WebSocket?: Constructor }).WebSocket;
+    const names = protocols === undefined ? [] : [protocols].flat();
+    let address = url;
+    if (reservation !== undefined && names.length > 0) {
+      names.push(`stagger-reservation.${reservation}`);
+    } else if (reservation !== undefined) {
+      // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
+      address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
+    }
+    try {
+      if (!WebSocket) {
+        throw new TypeError("this platform has no WebSocket: give a constructor in the option WebSocket");
+      }
+      const socket = names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
+      socket.binaryType = this.#binaryType;
+      return socket;
+    } catch (error) {
+      throw new ConstructorError(error);
+    }
+  }
+
+  /** Returns what the end of an open connection means for the machine. */
+  #outcome(generation: number, action: CloseAction | Within): Outcome {
+    if (typeof action === "object") {
+      this.#reservation = action.reservation;
+      // Each client draws its own time and reconnects exactly then.
+      const random = seedForCall(this.#seed, BigInt(generation));
+      return { kind: "failed", failure: "throttled", asked: draw(action.from, action.to, random) };
+    }
+    switch (action) {
+      case "end":
+      case "fatal":
+        return { kind: "permanent" };
+      case "unhealthy":
+        this.#machine.distrust(generation);
+        return TRANSIENT;
+      case "reauthenticate":
+        this.#reauthentications += 1;
+        return this.#reauthentications > MAX_REAUTHENTICATIONS ? { kind: "permanent" } : TRANSIENT;
+      default:
+        return TRANSIENT;
+    }
+  }
+
+  #ended(generation: number, outcome: Outcome, code: number, reason: string, wasClean: boolean, isNormal = false): void {
+    const step = this.#machine.ended(generation, outcome, this.#now());
+    if (step.kind === "stale") {
+      // A listener has closed the client, or has begun another attempt.
+      return;
+    }
+    this.#disarm();
+    const retryInMs = this.#apply(step);
+    if (isNormal) {
+      this.#set({ kind: "stopped", reason: "normal-end" });
+    }
+    const report = this.#machine.takeUnreachableReport();
+    this.dispatchEvent(new ConnectionCloseEvent(code, reason, wasClean, retryInMs));
+    if (report) {
+      this.dispatchEvent(new UnreachableEvent(report.attempts, timerMs(report.lasted)));
+    }
+  }
+
+  /** Sends the messages that wait, as long as the connection is open. */
+  #flush(socket: Socket): void {
+    this.#dropped(this.#outbox.expire(this.#clock.now()));
+    for (;;) {
+      const message = this.#outbox.peek();
+      if (message === undefined || this.#socket !== socket || this.#state.kind !== "open") {
+        return;
+      }
+      try {
+        socket.send(message as never);
+      } catch (error) {
+        this.dispatchEvent(new ConnectionErrorEvent(error));
+      }
+      this.#outbox.shift();
+    }
+  }
+
+  /** Takes the handlers off the connection, and closes it if a code is given. Late events of it are lost. */
+  #detach(code?: number, reason?: string): void {
+    this.#disarm();
+    this.#attempt.abort();
+    const socket = this.#socket;
+    if (socket) {
+      this.#forget(socket);
+      quietly(() => socket.close(code, reason));
+    }
+  }
+
+  #forget(socket: Socket): void {
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    // Some implementations throw an error that nobody handles.
+    socket.onerror = () => {};
+    this.#socket = undefined;
+  }
+
+  #arm(callback: () => void, ms: number): void {
+    this.#disarm();
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined;
+      callback();
+    }, ms);
+  }
+
+  #disarm(): void {
+    if (this.#timer !== undefined) {
+      this.#clock.clearTimeout(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+
+  /** Sets the state. The event comes later, so that no listener is called in the middle of a decision. */
+  #set(state: ConnectionState): void {
+    this.#state = state;
+    if (!this.#isStateEventDue) {
+      this.#isStateEventDue = true;
+      queueMicrotask(() => {
+        this.#isStateEventDue = false;
+        this.dispatchEvent(new Event("statechange"));
+      });
+    }
+  }
+
+  #dropped(messages: number): void {
+    if (messages > 0) {
+      this.dispatchEvent(new DroppedEvent(messages));
+    }
+  }
+}
+
+export interface ReconnectingWebSocket {
+  addEventListener<K extends keyof ConnectionEventMap>(
+    type: K,
+    listener: (event: ConnectionEventMap[K]) => void,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+}
+
+/** What the constructor of connections has thrown. */
+class ConstructorError extends Error {
+  constructor(override readonly cause: unknown) {
+    super();
+    this.name = String((cause as { name?: unknown } | null)?.name);
+  }
+}
+
+function made<T>(value: Made<T>, attempt: Attempt): T | Promise<T> {
+  return typeof value === "function" ? (value as (attempt: Attempt) => T | Promise<T>)(attempt) : value;
+}
+
+function quietly(action: () => void): void {
+  try {
+    action();
+  } catch {
+    // A connection that cannot be closed is left to the platform.
+  }
+}
