@@ -153,10 +153,19 @@ const PLATFORM: Clock = {
  * rounded up to milliseconds.
  */
 export class ReconnectingWebSocket extends EventTarget {
-  static readonly CONNECTING = 0;
-  static readonly OPEN = 1;
-  static readonly CLOSING = 2;
-  static readonly CLOSED = 3;
+  // Getters, because esbuild before 0.18 lowers all private members of a class with static fields.
+  static get CONNECTING(): 0 {
+    return 0;
+  }
+  static get OPEN(): 1 {
+    return 1;
+  }
+  static get CLOSING(): 2 {
+    return 2;
+  }
+  static get CLOSED(): 3 {
+    return 3;
+  }
   readonly CONNECTING = 0;
   readonly OPEN = 1;
   readonly CLOSING = 2;

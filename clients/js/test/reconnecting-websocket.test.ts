@@ -366,7 +366,9 @@ test("close cancels everything, in every state", async () => {
     assert.deepEqual([given.ws.readyState, given.types().at(-1)], [3, "close"]);
     assert.throws(() => given.ws.send("x"), (error) => error instanceof SendError && error.kind === "closed");
   }
-  const given = client({ signal: AbortSignal.abort() });
+  const aborted = new AbortController();
+  aborted.abort();
+  const given = client({ signal: aborted.signal });
   assert.deepEqual([given.sockets.length, given.ws.readyState], [0, 3]);
   assert.throws(() => client().ws.close(1001), (error) => error instanceof DOMException);
 });

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::ci::{Note, Options};
 use crate::files::files;
 use crate::shell::{Shell, is_installed};
-use crate::steps::packages::typescript;
+use crate::steps::packages::{esbuild, typescript};
 use crate::{Result, workspace};
 
 /// Compiles the JavaScript client and its tests, runs them, and checks what is in the package.
@@ -54,8 +54,8 @@ fn check_size(package: &Path) -> Result<usize> {
         &entry,
         "import { ReconnectingWebSocket } from \"../dist/index.js\";\nglobalThis.it = ReconnectingWebSocket;\n",
     )?;
-    let bundle = node(package, "esbuild/bin/esbuild").args([&entry]);
-    let bundle = bundle.args(["--bundle", "--minify", "--format=esm", "--target=es2022"]).output()?;
+    let bundle =
+        esbuild()?.args([&entry]).args(["--bundle", "--minify", "--format=esm", "--target=es2022"]).output()?;
     let mut compressed = GzEncoder::new(Vec::new(), Compression::best());
     compressed.write_all(bundle.as_bytes())?;
     let size = compressed.finish()?.len();

@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::ci::{Note, Options};
@@ -61,7 +61,9 @@ struct Unpacked {
 /// The compiler of TypeScript, a script for Node.
 const TYPESCRIPT: &str = "usr/share/nodejs/typescript/bin/tsc";
 
-const UNPACKED: [Unpacked; 5] = [
+const ESBUILD: &str = "usr/bin/esbuild";
+
+const UNPACKED: [Unpacked; 6] = [
     // Installing it would start a server, and would install its web interface.
     Unpacked { file: "usr/bin/promtool", debian: "prometheus" },
     // Installing it would start a service. The tests only check crontabs.
@@ -70,6 +72,8 @@ const UNPACKED: [Unpacked; 5] = [
     Unpacked { file: "usr/share/nodejs/ws/package.json", debian: "node-ws" },
     // The compiler of the JavaScript client. npm is not needed, and no registry.
     Unpacked { file: TYPESCRIPT, debian: "node-typescript" },
+    // Measures its size.
+    Unpacked { file: ESBUILD, debian: "esbuild" },
     // An installed package is visible to the system's own Python only.
     Unpacked { file: "usr/lib/python3/dist-packages/websockets/version.py", debian: "python3-websockets" },
 ];
@@ -85,12 +89,26 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
 
 /// Returns the command of TypeScript's compiler.
 pub(crate) fn typescript() -> Result<Shell> {
-    let roots = [workspace::target_directory("packages")?, "/".into()];
-    match roots.iter().map(|root| root.join(TYPESCRIPT)).find(|path| path.is_file()) {
+    match unpacked(TYPESCRIPT)? {
         Some(script) => Ok(Shell::new("node").args([script])),
         None if is_installed("tsc") => Ok(Shell::new("tsc")),
         None => Err("TypeScript's compiler is missing; run `cargo xtask ci --only packages`".into()),
     }
+}
+
+/// Returns the command of the bundler.
+pub(crate) fn esbuild() -> Result<Shell> {
+    match unpacked(ESBUILD)? {
+        Some(program) => Ok(Shell::new(program)),
+        None if is_installed("esbuild") => Ok(Shell::new("esbuild")),
+        None => Err("esbuild is missing; run `cargo xtask ci --only packages`".into()),
+    }
+}
+
+/// Returns the path of a file of an unpacked or installed package.
+fn unpacked(file: &str) -> Result<Option<PathBuf>> {
+    let roots = [workspace::target_directory("packages")?, "/".into()];
+    Ok(roots.iter().map(|root| root.join(file)).find(|path| path.is_file()))
 }
 
 fn install() -> Result<Note> {
