@@ -15,6 +15,8 @@ mod contract;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
+mod haproxy;
+#[cfg(test)]
 mod keepalive;
 #[cfg(test)]
 mod migration;
