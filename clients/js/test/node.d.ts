@@ -18,7 +18,22 @@ declare module "node:fs" {
   export function readFileSync(path: URL | string, encoding: "utf8"): string;
 }
 declare module "node:crypto" {
-  export function createHash(algorithm: string): { update(data: Uint8Array): void; digest(encoding: "hex"): string };
+  export function createHash(algorithm: string): { update(data: Uint8Array): void; digest(encoding: "hex" | "base64"): string };
 }
 declare const process: { setUncaughtExceptionCaptureCallback(callback: ((error: unknown) => void) | null): void };
 declare function setImmediate(callback: (value: unknown) => void): void;
+declare module "node:http" {
+  export interface Upgraded {
+    write(data: string | Uint8Array): void;
+    on(event: "data", listener: (data: Uint8Array) => void): void;
+    end(): void;
+    destroy(): void;
+  }
+  interface Server {
+    on(event: "upgrade", listener: (request: { headers: Record<string, string> }, socket: Upgraded) => void): void;
+    listen(port: number, host: string, then: () => void): void;
+    address(): { port: number };
+    close(): void;
+  }
+  export function createServer(): Server;
+}

@@ -31,9 +31,10 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     let mut passed = 0_u32;
     let tests = files(&package.join("build/test"), "js")?;
     let tests = tests.iter().filter(|path| path.to_string_lossy().ends_with(".test.js"));
+    // Node has a WebSocket of its own since version 22; before, behind this flag.
     let run = Shell::new("node")
         .directory(&package)
-        .args(["--test", "--test-reporter=tap", "--test-timeout=60000"])
+        .args(["--experimental-websocket", "--test", "--test-reporter=tap", "--test-timeout=60000"])
         .args(tests);
     run.watch(|line| passed += line.strip_prefix("# pass ").and_then(|n| n.trim().parse().ok()).unwrap_or(0))?;
     if passed == 0 {

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { createServer, type Upgraded } from "node:http";
+import { test } from "node:test";
+import { parsePolicy, ReconnectingWebSocket } from "../src/index.js";
+
+/** Sends a frame without a mask, as servers do; the payload is short. */
+function frame(socket: Upgraded, opcode: number, payload: Uint8Array): void {
+  socket.write(Uint8Array.from([0x80 | opcode, payload.length, ...payload]));
+}
+
+/** Returns the payload of a short frame of a client. */
+function unmasked(data: Uint8Array): Uint8Array {
+  const mask = data.slice(2, 6);
+  return data.slice(6, 6 + ((data[1] ?? 0) & 127)).map((byte, at) => byte ^ (mask[at % 4] ?? 0));
+}
+
+test("a client comes back to a real server as the advice in its close frame says", async () => {
+  const opened: number[] = [];
+  const received: string[] = [];
+  const sockets: Upgraded[] = [];
+  const server = createServer();
+  server.on("upgrade", (request, socket) => {
+    opened.push(performance.now());
+    sockets.push(socket);
+    const hash = createHash("sha1");
+    hash.update(new TextEncoder().encode(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`));
+    const head = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"];
+    socket.write([...head, `Sec-WebSocket-Accept: ${hash.digest("base64")}`, "", ""].join("\r\n"));
+    if (opened.length === 1) {
+      const reason = new TextEncoder().encode('{"retry_after_ms":200,"spread_ms":50}');
+      frame(socket, 8, Uint8Array.from([1013 >> 8, 1013 & 255, ...reason]));
+      // The server ends the connection after the client's close frame: RFC 6455, section 7.1.1.
+      socket.on("data", () => socket.end());
+      return;
+    }
+    socket.on("data", (data) => {
+      received.push(new TextDecoder().decode(unmasked(data)));
+      frame(socket, 1, new TextEncoder().encode("welcome"));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const policy = parsePolicy("web-socket spread=1s");
+  const ws = new ReconnectingWebSocket(`ws://127.0.0.1:${server.address().port}`, undefined, { policy, seed: 5n });
+  const answer = await new Promise((resolve) => {
+    ws.addEventListener("close", () => ws.send("hello"), { once: true });
+    ws.addEventListener("message", (event) => resolve(event.data));
+  });
+  const apart = (opened[1] ?? 0) - (opened[0] ?? 0);
+  ws.close();
+  sockets.forEach((socket) => socket.destroy());
+  server.close();
+  assert.deepEqual([answer, received, opened.length], ["welcome", ["hello"], 2]);
+  // The machine may be busy, but no client comes before its time.
+  assert.ok(apart >= 200 && apart < 5_000, `${apart} ms`);
+});
