@@ -8,6 +8,7 @@ pub mod budget;
 pub mod guard;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod hold;
+pub(crate) mod now;
 #[cfg(target_has_atomic = "64")]
 pub mod pacer;
 #[cfg(target_has_atomic = "64")]

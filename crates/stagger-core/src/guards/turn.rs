@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::guards::guard::Now;
+use crate::guards::now::Now;
 use crate::numbers::instant::Instant;
 use crate::outcome::Outcome;
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use crate::guards::guard::{Guards, Unread};
+use crate::guards::guard::Guards;
+use crate::guards::now::Unread;
 use crate::machine::decision::Decision;
 use crate::machine::retry::{RetryMachine, SpreadUse, retryable};
 use crate::machine::state::AHEAD;

@@ -1,7 +1,8 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::guards::guard::{Guards, LimiterPermit, NestedRetries, Now, Permits, Unread};
+use crate::guards::guard::{Guards, LimiterPermit, NestedRetries, Permits};
+use crate::guards::now::{Now, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
 use crate::machine::state::{BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState};
 use crate::machine::strategy::{RetryContext, Strategy};

@@ -1,6 +1,7 @@
 use core::time::Duration;
 
-use crate::guards::guard::{Guards, Limiter, LimiterPermit, Now, Permits, Turn, Unread};
+use crate::guards::guard::{Guards, Limiter, LimiterPermit, Permits, Turn};
+use crate::guards::now::{Now, Unread};
 use crate::machine::decision::StopReason;
 use crate::machine::retry::RetryMachine;
 use crate::machine::state::{DECIDED, REPEATS};

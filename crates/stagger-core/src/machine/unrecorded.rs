@@ -1,6 +1,7 @@
 //! Attempts that were not made with the machine that decides about them.
 
-use crate::guards::guard::{Guards, Unread};
+use crate::guards::guard::Guards;
+use crate::guards::now::Unread;
 use crate::machine::decision::Decision;
 use crate::machine::retry::{RetryMachine, SpreadUse, retryable};
 use crate::machine::state::{BEGUN, IN_FLIGHT, REPEATS};

@@ -1,6 +1,7 @@
 use super::BudgetError;
 use super::BudgetProblem::RatioAboveOne;
-use crate::guards::guard::{Budget, BudgetPermit, Now};
+use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::now::Now;
 use crate::guards::shards::Shards;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;

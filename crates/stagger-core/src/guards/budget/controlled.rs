@@ -2,7 +2,8 @@ use core::borrow::Borrow;
 use core::fmt;
 
 use super::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
-use crate::guards::guard::{Budget, BudgetPermit, Now};
+use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{FailureKind, Outcome};

@@ -1,6 +1,7 @@
 use super::BudgetError;
 use super::BudgetProblem::{MaxTokens, TokenRatio};
-use crate::guards::guard::{Budget, BudgetPermit, Now};
+use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{FailureKind, Outcome, ServerHealth};

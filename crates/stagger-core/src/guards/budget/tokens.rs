@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use super::BudgetError;
 use super::BudgetProblem::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
-use crate::guards::guard::{Budget, BudgetPermit, Now};
+use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::ratio::Ratio;

@@ -1,4 +1,5 @@
-use crate::guards::guard::{Budget, BudgetPermit, Now};
+use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::now::Now;
 use crate::outcome::{FailureKind, Outcome};
 
 /// A budget without a bound: it grants every retry.

@@ -1,5 +1,5 @@
 use super::pace::{FASTEST, SLOWEST};
-use crate::guards::guard::Now;
+use crate::guards::now::Now;
 use crate::guards::shards::Shards;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 

@@ -4,8 +4,9 @@ use super::pace::{FASTEST, SLOWEST};
 use super::period::QuietPeriod;
 use super::recent::Finding;
 use super::snapshot::{QuietState, QuietTrigger};
-use crate::guards::guard::{LimiterMode, Now};
+use crate::guards::guard::LimiterMode;
 use crate::guards::hold::Permit;
+use crate::guards::now::Now;
 use crate::numbers::instant::nanos;
 
 /// The rate of the return, for quiet periods that are created when they are needed.

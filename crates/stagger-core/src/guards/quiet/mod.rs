@@ -31,6 +31,7 @@ mod pace;
 mod packed_state;
 mod period;
 mod recent;
+mod results;
 mod snapshot;
 
 pub use builder::QuietPeriodBuilder;

@@ -2,15 +2,16 @@ use core::time::Duration;
 
 use super::admitted::Admitted;
 use super::builder::{QuietPeriodBuilder, Settings};
-use super::pace::{Pace, SLOWEST, recovery_after};
+use super::pace::{Pace, SLOWEST};
 use super::packed_state::PackedState;
-use super::recent::{Finding, Recent};
+use super::recent::Recent;
 use super::snapshot::{QuietSnapshot, QuietState};
-use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn, Unread};
+use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Turn};
 use crate::guards::hold::{HeldCalls, HeldCounts, Permit};
+use crate::guards::now::{Now, Unread};
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
-use crate::outcome::{FailureKind, Outcome, ServerHint};
+use crate::outcome::Outcome;
 
 /// One pause for all calls to a target: when the server asks one call to wait, the others do not ask again.
 ///
@@ -25,7 +26,7 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 ///
 /// | | |
 /// |---|---|
-/// | armed by a hint | a [`Throttled`](FailureKind::Throttled) outcome with [`ServerHint::AtLeast`]: `until = max(until, now + min(hint, max))`. Other hints arm nothing: a reservation is one caller's own |
+/// | armed by a hint | a [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with [`ServerHint::AtLeast`](crate::outcome::ServerHint::AtLeast): `until = max(until, now + min(hint, max))`. Other hints arm nothing: a reservation is one caller's own |
 /// | armed by a share | more than 20 % of the last 50 outcomes are throttled: for 1 s, then twice the last pause, at most 32 s, until 50 outcomes in a row are not throttled |
 /// | while quiet | no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and their successes do not end it |
 /// | at its end | one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1 s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is |
@@ -69,28 +70,25 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 #[derive(Debug)]
 pub struct QuietPeriod {
     /// Loaded by every call, and changed by pauses only.
-    state: AtomicU64,
+    pub(super) state: AtomicU64,
     pub(super) recent: Recent,
     pub(super) settings: Settings,
     /// When the next waiting call is released.
-    next: AtomicU64,
+    pub(super) next: AtomicU64,
     /// The time between two releases, at the time of the state.
-    interval: AtomicU64,
+    pub(super) interval: AtomicU64,
     /// How long the next return takes to reach the rate at which the last one was interrupted; 0 if it was not.
-    recovery: AtomicU64,
+    pub(super) recovery: AtomicU64,
     /// The length of the last pause; 0 after a clean window.
-    pause: AtomicU64,
+    pub(super) pause: AtomicU64,
     /// When a call was last rejected, since the pause began; 0 if none was.
-    rejected_at: AtomicU64,
-    held: HeldCalls,
+    pub(super) rejected_at: AtomicU64,
+    pub(super) held: HeldCalls,
     pub(super) admitted: Admitted,
     /// How many pauses have begun.
-    pauses: AtomicU64,
+    pub(super) pauses: AtomicU64,
 }
 
-/// The shortest and the longest pause without a hint.
-const FIRST_PAUSE: u64 = 1_000_000_000;
-const LAST_PAUSE: u64 = 32_000_000_000;
 /// How far behind its pace a return may catch up: timers are late.
 const LATENESS: u64 = 50_000_000;
 /// How long a probe is assumed to take at least.
@@ -347,159 +345,15 @@ impl QuietPeriod {
     }
 }
 
-/// Results: what happens when a call ends.
+/// What admission and results have in common.
 impl QuietPeriod {
-    #[inline(never)]
-    fn record_slowly(&self, permit: Permit, outcome: &Outcome, now: &dyn Now) {
-        let (kind, hint) = match outcome {
-            Outcome::Success => return self.answered(permit, now),
-            Outcome::Permanent => {
-                self.admitted.count(now);
-                return self.answered(permit, now);
-            }
-            Outcome::Failed { kind, hint } => (*kind, *hint),
-            Outcome::UnsafeToRetry(kind) => (*kind, None),
-            Outcome::NotProcessed | Outcome::Cancelled => (FailureKind::LocalExhaustion, None),
-        };
-        match (kind, hint) {
-            (FailureKind::Throttled, Some(ServerHint::AtLeast(length))) if !length.is_zero() => {
-                self.pause_for(nanos(length), now.now().as_nanos());
-            }
-            (FailureKind::Throttled, hint) => self.refused(permit, hint, now),
-            // The server is in trouble, but it does not ask for quiet.
-            (FailureKind::Transient, _) => self.end_probe(permit, now),
-            (FailureKind::LocalExhaustion, _) => self.give_back(permit),
-        }
-    }
-
-    /// Records an answer that is not a refusal.
-    fn answered(&self, permit: Permit, now: &dyn Now) {
-        if self.counts(permit) {
-            if self.recent.count(false) == Finding::Clean {
-                self.pause.store(0, Ordering::Relaxed);
-            }
-        } else {
-            self.end_probe(permit, now);
-        }
-    }
-
-    /// Returns whether an outcome counts among the recent ones: those of calls that began before a pause do not.
-    fn counts(&self, permit: Permit) -> bool {
-        let state = self.load();
-        state.is_open()
-            && match permit {
-                Permit::Admitted { generation } | Permit::Probe { generation } => generation == state.generation(),
-                Permit::None | Permit::Waiting { .. } => true,
-            }
-    }
-
-    /// Begins the return, if this is the probe.
-    fn end_probe(&self, permit: Permit, now: &dyn Now) {
-        let state = self.load();
-        if state.mode() == QuietState::Probing && permit == (Permit::Probe { generation: state.generation() }) {
-            let at = now.now().as_nanos();
-            // Before the state, so that a call that sees the return sees its first release.
-            self.next.store(at, Ordering::Release);
-            let _ = self.swap(state, state.returning(at));
-        }
-    }
-
-    /// Gives back the permit of an attempt that was not made, or shows nothing: the next call is the probe in its place.
-    fn give_back(&self, permit: Permit) {
-        let state = self.load();
-        match permit {
-            Permit::Waiting { .. } => self.held.leave(permit),
-            Permit::Probe { generation } if (state.mode(), state.generation()) == (QuietState::Probing, generation) => {
-                // If it fails, a pause has begun in the meantime.
-                let _ = self.swap(state, state.unprobed());
-            }
-            Permit::Probe { .. } | Permit::Admitted { .. } | Permit::None => {}
-        }
-    }
-
-    /// Records a refusal that does not say for how long.
-    fn refused(&self, permit: Permit, hint: Option<ServerHint>, now: &dyn Now) {
-        let state = self.load();
-        match (state.mode(), permit) {
-            (QuietState::Open, _) if hint.is_none() && self.counts(permit) && self.has_too_many_refusals() => {
-                self.begin_pause(state, self.next_pause(), now.now().as_nanos());
-            }
-            (QuietState::Probing, Permit::Probe { generation }) if generation == state.generation() => {
-                self.begin_pause(state, self.next_pause(), now.now().as_nanos());
-            }
-            (QuietState::Returning, Permit::Admitted { generation }) if generation == state.generation() => {
-                self.cut(state, now.now().as_nanos());
-            }
-            _ => {}
-        }
-    }
-
-    /// Cuts the rate of the return. The generation changes, so refusals of calls that began before do not cut it again.
-    fn cut(&self, state: PackedState, at: u64) {
-        let interval = self.pace(state, at).cut(at);
-        if self.swap(state, state.returning(at)) {
-            self.interval.store(interval, Ordering::Release);
-        }
-    }
-
-    /// Returns the length of a pause without a hint.
-    fn next_pause(&self) -> u64 {
-        self.pause.load(Ordering::Relaxed).saturating_mul(2).clamp(FIRST_PAUSE, LAST_PAUSE).min(self.settings.max)
-    }
-
-    /// Begins a pause of this length, or lengthens the present one; never shortens it.
-    fn pause_for(&self, length: u64, at: u64) {
-        let length = length.min(self.settings.max);
-        loop {
-            let state = self.load();
-            let is_longer = state.mode() != QuietState::Quiet || at.saturating_add(length) > state.time(at);
-            if !is_longer || self.begin_pause(state, length, at) {
-                return;
-            }
-        }
-    }
-
-    /// Begins a pause, or lengthens that of `state`. Returns false if the state has changed in the meantime.
-    fn begin_pause(&self, state: PackedState, length: u64, at: u64) -> bool {
-        // Before the state, so that a call that sees the pause predicts its turn from its pace. Of two threads that begin
-        // the same pause, both have learned the same.
-        match state.mode() {
-            QuietState::Open => {
-                self.recovery.store(0, Ordering::Relaxed);
-                self.interval.store(self.admitted.interval(at), Ordering::Release);
-                self.rejected_at.store(0, Ordering::Relaxed);
-            }
-            QuietState::Returning => {
-                let interval = self.pace(state, at).cut(at);
-                self.recovery.store(recovery_after(length), Ordering::Relaxed);
-                self.interval.store(interval, Ordering::Release);
-            }
-            QuietState::Quiet | QuietState::Probing => {
-                // A longer pause costs more, if it interrupted a return.
-                let recovery = self.recovery.load(Ordering::Relaxed);
-                if recovery != 0 {
-                    self.recovery.store(recovery.max(recovery_after(length)), Ordering::Relaxed);
-                }
-            }
-        }
-        if !self.swap(state, state.quiet(at.saturating_add(length))) {
-            return false;
-        }
-        self.pause.store(length, Ordering::Relaxed);
-        self.recent.restart();
-        if state.mode() != QuietState::Quiet {
-            self.pauses.fetch_add(1, Ordering::Relaxed);
-        }
-        true
-    }
-
     /// Returns the pace of a return.
-    fn pace(&self, state: PackedState, at: u64) -> Pace {
+    pub(super) fn pace(&self, state: PackedState, at: u64) -> Pace {
         self.pace_since(state.time(at))
     }
 
     /// Returns the pace of a return that begins or was cut at this time.
-    fn pace_since(&self, since: u64) -> Pace {
+    pub(super) fn pace_since(&self, since: u64) -> Pace {
         let interval = self.interval.load(Ordering::Acquire);
         Pace { since, interval, recovery: self.recovery.load(Ordering::Relaxed) }
     }
@@ -509,7 +363,7 @@ impl QuietPeriod {
     }
 
     #[must_use]
-    fn swap(&self, from: PackedState, to: PackedState) -> bool {
+    pub(super) fn swap(&self, from: PackedState, to: PackedState) -> bool {
         self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
