@@ -7,7 +7,7 @@ use stagger::testing::VirtualClock;
 use stagger::{Jitter, Policy, Seed, StopReason, blocking};
 
 use super::delays::{assert_same, printed};
-use super::numbers::Numbers;
+use super::numbers::{Numbers, calls};
 
 const CENKALTI_PAGE: &str = include_str!("../../../../docs/guide/from-cenkalti.md");
 const CENKALTI: &str = "exponential base=500ms cap=1m multiplier=1.5 jitter=cenkalti max-attempts=inf max-elapsed=15m";
@@ -20,19 +20,6 @@ const RESILIENCE4J: &str = "exponential base=500ms cap=none multiplier=1.5 jitte
 
 /// The policy that the pages about failsafe-go and resilience4j suggest.
 const SUGGESTED: &str = "exponential base=500ms cap=30s multiplier=2 jitter=full max-attempts=4";
-
-/// Returns the delays of a new call on each call. `delay` gets the number of the retry, from 1.
-fn calls<F>(delay: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
-where
-    F: Fn(i32, &mut Numbers) -> f64 + Copy + 'static,
-{
-    let mut calls = 0;
-    move || {
-        calls += 1;
-        let mut numbers = Numbers::new(Seed::new(calls));
-        Box::new((1..).map(move |n| Duration::from_secs_f64(delay(n, &mut numbers))))
-    }
-}
 
 /// Computes the step of retry `n` as resilience4j does: each one truncated to whole milliseconds.
 fn step(n: i32) -> f64 {

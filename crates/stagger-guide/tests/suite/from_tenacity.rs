@@ -6,7 +6,7 @@ use core::time::Duration;
 use stagger::{Jitter, Policy, Seed};
 
 use super::delays::{assert_same, columns, printed};
-use super::numbers::Numbers;
+use super::numbers::{Numbers, calls};
 
 const PAGE: &str = include_str!("../../../../docs/guide/from-tenacity.md");
 /// `wait_exponential_jitter(max=60)`.
@@ -21,19 +21,6 @@ fn power(n: i32) -> f64 {
     2_f64.powi(n - 1)
 }
 
-/// Returns the waits of a new call on each call, with different random numbers.
-fn waits<F>(wait: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
-where
-    F: Fn(i32, &mut Numbers) -> f64 + Copy + 'static,
-{
-    let mut calls = 0;
-    move || {
-        calls += 1;
-        let mut numbers = Numbers::new(Seed::new(calls));
-        Box::new((1..).map(move |n| Duration::from_secs_f64(wait(n, &mut numbers))))
-    }
-}
-
 /// Computes `min(multiplier · 2^(n-1) + U[0, 1], max)`.
 fn exponential_jitter(n: i32, numbers: &mut Numbers) -> f64 {
     (power(n) + numbers.next()).min(60.0)
@@ -42,12 +29,12 @@ fn exponential_jitter(n: i32, numbers: &mut Numbers) -> f64 {
 #[test]
 fn random_exponential_is_full_jitter() {
     let wait = |n, numbers: &mut Numbers| numbers.between(0.0, (0.5 * power(n)).min(30.0));
-    assert_same(waits(wait), &printed(PAGE, RANDOM), 9);
+    assert_same(calls(wait), &printed(PAGE, RANDOM), 9);
 }
 
 #[test]
 fn the_profile_has_the_distribution_of_exponential_jitter() {
-    assert_same(waits(exponential_jitter), &printed(PAGE, SAME), 8);
+    assert_same(calls(exponential_jitter), &printed(PAGE, SAME), 8);
 }
 
 #[test]
@@ -77,21 +64,21 @@ fn the_other_waits_have_their_counterparts() {
 
     // wait_random(1, 3)
     let random = Policy::uniform(second, 3 * second).build().unwrap();
-    assert_same(waits(|_, numbers| numbers.between(1.0, 3.0)), &random, 3);
+    assert_same(calls(|_, numbers| numbers.between(1.0, 3.0)), &random, 3);
 
     // wait_incrementing(start=1, increment=2, max=6)
     let incrementing = Policy::linear(second, 2 * second, 6 * second).jitter(Jitter::None).build().unwrap();
-    assert_same(waits(|n, _| (1.0 + 2.0 * f64::from(n - 1)).min(6.0)), &incrementing, 5);
+    assert_same(calls(|n, _| (1.0 + 2.0 * f64::from(n - 1)).min(6.0)), &incrementing, 5);
 
     // wait_exponential(multiplier=1, max=10, exp_base=3)
     let exponential = Policy::exponential(second, 10 * second).multiplier(3.0).jitter(Jitter::None).build().unwrap();
-    assert_same(waits(|n, _| 3_f64.powi(n - 1).min(10.0)), &exponential, 5);
+    assert_same(calls(|n, _| 3_f64.powi(n - 1).min(10.0)), &exponential, 5);
 
     // wait_chain(1, 3, 5)
     let chain = Policy::list(&[second, 3 * second, 5 * second]).jitter(Jitter::None).build().unwrap();
-    assert_same(waits(|n, _| f64::from(2 * n.min(3) - 1)), &chain, 5);
+    assert_same(calls(|n, _| f64::from(2 * n.min(3) - 1)), &chain, 5);
 
     // wait_random_exponential(multiplier=1, max=10, min=2)
     let floor = Policy::exponential(second, 10 * second).floor(2 * second).build().unwrap();
-    assert_same(waits(|n, numbers| numbers.between(2.0, power(n).clamp(2.0, 10.0))), &floor, 6);
+    assert_same(calls(|n, numbers| numbers.between(2.0, power(n).clamp(2.0, 10.0))), &floor, 6);
 }

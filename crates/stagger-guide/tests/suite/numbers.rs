@@ -23,3 +23,17 @@ impl Numbers {
         low + (high - low) * self.next()
     }
 }
+
+/// Returns the delays of a new call on each call, with different random numbers. `delay` gets the number of the retry, from
+/// 1.
+pub(crate) fn calls<F>(delay: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
+where
+    F: Fn(i32, &mut Numbers) -> f64 + Copy + 'static,
+{
+    let mut calls = 0;
+    move || {
+        calls += 1;
+        let mut numbers = Numbers::new(Seed::new(calls));
+        Box::new((1..).map(move |n| Duration::from_secs_f64(delay(n, &mut numbers))))
+    }
+}

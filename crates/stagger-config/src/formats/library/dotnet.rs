@@ -48,18 +48,24 @@ pub(super) fn is_section(node: &Node) -> bool {
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
+    entries(document, |_, field| is_section(field.node).then(|| section(field.fields(), field.key_span)))
+}
+
+/// Returns the entries that `read` finds in the fields of a document, by their names; the mappings of others are searched.
+pub(super) fn entries(document: &Node, read: impl Fn(&str, &Field<'_>) -> Option<Entry>) -> Vec<Entry> {
     let mut entries = Vec::new();
-    walk(document, "", &mut entries);
+    walk(document, "", &read, &mut entries);
     entries
 }
 
-fn walk(node: &Node, path: &str, entries: &mut Vec<Entry>) {
+/// Visits the fields. The parser limits the depth.
+fn walk(node: &Node, path: &str, read: &impl Fn(&str, &Field<'_>) -> Option<Entry>, entries: &mut Vec<Entry>) {
     for member in node.members() {
-        let path = join(path, &member.key);
-        if is_section(&member.node) {
-            entries.push(section(Fields::of(&member.node, path.clone()), member.key_span));
-        } else if matches!(member.node.value, Value::Map(_)) {
-            walk(&member.node, &path, entries);
+        let field = Field { path: join(path, &member.key), key_span: member.key_span, node: &member.node };
+        match read(&member.key, &field) {
+            Some(entry) => entries.push(entry),
+            None if matches!(member.node.value, Value::Map(_)) => walk(&member.node, &field.path, read, entries),
+            None => {}
         }
     }
 }

@@ -7,11 +7,11 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use super::dotnet::span;
+use super::dotnet::{entries, span};
 use crate::entry::{Entry, EntryKind, Limit, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields, join};
+use crate::fields::{Field, Fields};
 use crate::format::Format;
-use crate::tree::{Node, Value};
+use crate::tree::Node;
 
 const RETRIES: u32 = 3;
 const DELAY: Duration = Duration::from_millis(800);
@@ -34,21 +34,7 @@ fn is_options(key: &str, node: &Node) -> bool {
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    walk(document, "", &mut entries);
-    entries
-}
-
-/// Visits the mappings. The parser limits the depth.
-fn walk(node: &Node, path: &str, entries: &mut Vec<Entry>) {
-    for member in node.members() {
-        let path = join(path, &member.key);
-        if is_options(&member.key, &member.node) {
-            entries.push(options(&Field { path, key_span: member.key_span, node: &member.node }));
-        } else if matches!(member.node.value, Value::Map(_)) {
-            walk(&member.node, &path, entries);
-        }
-    }
+    entries(document, |name, field| is_options(name, field.node).then(|| options(field)))
 }
 
 fn options(field: &Field<'_>) -> Entry {
