@@ -53,12 +53,16 @@ fn answer(advice: &Advice) -> String {
     if let Some(front) = advice.front() {
         let best = &front.best().predicted;
         let [peak, recovery, attempts, _] = figures(best);
-        let all = match front.outages.len() {
-            1 => "",
-            _ => " at worst",
+        let worst = match front.outages.len() {
+            1 => String::new(),
+            several => format!(" (the worst of {several} outages)"),
+        };
+        let back = match best.recovery {
+            Some(_) => format!("99% are back {recovery} after the outage"),
+            None => "fewer than 99% come back".to_owned(),
         };
         text.push_str(&format!(
-            ": a mass disconnect brings{all} {peak} attempts in one second and {attempts} per client, and 99% are back after {recovery}"
+            ": after a mass disconnect {peak} attempts arrive in the busiest second, each client makes {attempts} on average, and {back}{worst}"
         ));
     }
     if advice.guards() != DefaultGuards::None {

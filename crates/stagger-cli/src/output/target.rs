@@ -67,8 +67,12 @@ fn temp_file_beside(path: &Path) -> io::Result<NamedTempFile> {
 }
 
 fn cannot_write(path: &Path, source: io::Error) -> CliError {
-    // The error would show the name of the temporary file.
-    let source = source.raw_os_error().map_or(source, io::Error::from_raw_os_error);
+    // The error of a temporary file ends with its name.
+    let text = source.to_string();
+    let source = match text.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(source.kind(), reason),
+        None => source,
+    };
     let remedy = match source.kind() {
         ErrorKind::NotFound => " (create the directory first)",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => " (choose a writable location)",
@@ -106,6 +110,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let missing = Target::open(Path::new("/no/such/place/storm.json")).unwrap_err().to_string();
         assert!(missing.starts_with("cannot write /no/such/place/storm.json"), "{missing}");
+        assert!(missing.ends_with("No such file or directory (os error 2)"), "{missing}");
         assert!(Target::open(directory.path()).unwrap_err().to_string().contains("name a file in it"));
     }
 

@@ -59,7 +59,7 @@ fn a_page_of_advise_has_the_recommended_policy_and_its_figures() {
     assert_eq!(document["schema"], "stagger.advise/1");
     let policy = document["policy"]["line"].as_str().expect("a policy");
     assert!(page.contains(&format!("<p><code>{policy}</code></p>")), "{policy}");
-    assert!(page.contains("<p class=\"answer\">Retry with this policy: a mass disconnect brings "), "{page}");
+    assert!(page.contains("<p class=\"answer\">Retry with this policy: after a mass disconnect "), "{page}");
     assert!(page.contains("stagger simulate --clients 100"), "{page}");
 }
 

@@ -11,7 +11,7 @@ Examples:
 Prints the address of the page, and serves until Ctrl-C. Clients wait, attempt, are rejected and connect as `stagger simulate` computes \
 it for the same seed. The address bar of the browser holds both policies and all settings, so an address can be kept or sent.
 
-Listens on 127.0.0.1 only; requests from other sites are refused. Reads and writes no files.
+Listens on 127.0.0.1 only; scripts and forms of other sites are refused. Reads and writes no files.
 
 Exit status: 2 for a usage error; 125 if the port is in use; 130 after Ctrl-C, 143 after SIGTERM."
 )]
