@@ -443,9 +443,10 @@ const layOut = () => {
   lanes.forEach((lane) => lane.dots.layOut());
   draw();
 };
-new ResizeObserver(() => {
-  if (window.innerWidth === width) return;
-  width = window.innerWidth;
+// The width of the lanes, not of the window: a scroll bar that appears takes some of it.
+new ResizeObserver(([{ contentRect }]) => {
+  if (contentRect.width === width) return;
+  width = contentRect.width;
   for (const lane of lanes) if (lane.plan) drawEnvelope(lane.envelope, lane.plan, lane.kind);
   if (figures && latencies.length > 0) drawCurves(byId("curves"), figures, latencies, clock.until);
   layOut();
