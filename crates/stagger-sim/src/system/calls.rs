@@ -72,13 +72,18 @@ impl Simulation<'_> {
         let call = &mut self.calls[id];
         let edge = call.edge as usize;
         let (settings, link) = (&self.system.settings.edges[edge], &self.links[edge]);
-        let guards = link.guards(settings, call);
+        let nested = call.nested(settings);
         let permits = Permits::take(&mut call.permits);
         // Whether the first attempt is made has been decided with the call.
         let is_first = call.retry == RetryState::new();
         let limit = if is_first { None } else { deadline(call.deadline) };
         let mut retry = RetryMachine::new(&settings.policy, &mut call.retry, call.seed).deadline(limit);
-        let Ok(permits) = retry.begin(permits, || instant(now), &guards) else {
+        let begun = if link.guards.is_empty() {
+            retry.begin(Permits::NONE, || instant(now), &Guards::none().nested(nested))
+        } else {
+            retry.begin(permits, || instant(now), &link.guards(call.owner, nested))
+        };
+        let Ok(permits) = begun else {
             self.calls.free(id);
             return false;
         };
@@ -154,11 +159,17 @@ impl Simulation<'_> {
         call.serial = 0;
         let edge = call.edge as usize;
         let settings = &self.system.settings.edges[edge];
-        let guards = self.links[edge].guards(settings, call);
+        let link = &self.links[edge];
+        let nested = call.nested(settings);
         let permits = Permits::take(&mut call.permits);
         let mut retry =
             RetryMachine::new(&settings.policy, &mut call.retry, call.seed).deadline(deadline(call.deadline));
-        let is_served = match retry.decide(outcome, permits, || instant(now), &guards) {
+        let decision = if link.guards.is_empty() {
+            retry.decide_unguarded(outcome, nested, || instant(now))
+        } else {
+            retry.decide(outcome, permits, || instant(now), &link.guards(call.owner, nested))
+        };
+        let is_served = match decision {
             Decision::Retry { after, permit, .. } => {
                 call.permits = permit;
                 if !after.is_zero() {
@@ -191,17 +202,23 @@ impl Edge {
     }
 }
 
+impl Call {
+    /// Returns whether the call retries.
+    #[inline]
+    fn nested(&self, settings: &Edge) -> NestedRetries {
+        let leaves_retries = match settings.nested {
+            NestedCalls::Multiply => false,
+            NestedCalls::StandDown => self.parent.is_some(),
+            NestedCalls::FirstOnly => self.parent.is_some() && self.marks.is_retry,
+        };
+        if leaves_retries { NestedRetries::Disable } else { NestedRetries::Allow }
+    }
+}
+
 impl Link {
     #[inline]
-    fn guards(&self, settings: &Edge, call: &Call) -> Guards<'_> {
-        let leaves_retries = call.parent.is_some()
-            && match settings.nested {
-                NestedCalls::Multiply => false,
-                NestedCalls::StandDown => true,
-                NestedCalls::FirstOnly => call.marks.is_retry,
-            };
-        let nested = if leaves_retries { NestedRetries::Disable } else { NestedRetries::Allow };
-        self.guards.get(call.owner as usize).map_or(Guards::none(), |process| process.guards()).nested(nested)
+    fn guards(&self, owner: u32, nested: NestedRetries) -> Guards<'_> {
+        self.guards.get(owner as usize).map_or(Guards::none(), |process| process.guards()).nested(nested)
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Simulation<'a> {
     spike: f64,
     /// Time of the next request, with the fraction of a nanosecond.
     next_request: f64,
+    /// The gap after it, in means. Drawn ahead, because nothing waits for the logarithm then.
+    next_gap: f64,
     events: u64,
     /// Number of the users' requests that failed and that were served, whenever they ended.
     pub(super) ended: [u64; 2],
@@ -107,6 +109,8 @@ impl<'a> Simulation<'a> {
         let mut lanes = Lanes::default();
         let requests = lanes.add();
         debug_assert_eq!(requests, REQUESTS, "the first lane is that of the requests");
+        let mut random = Random::new(seed);
+        let next_gap = random.gap(settings.arrivals);
         let tiers = (0..settings.services.len()).map(|service| Tier::new(system, service, &mut lanes)).collect();
         let edges = 0..settings.edges.len();
         let links = edges.map(|edge| Link::new(system, edge, seed.for_call(7), &mut lanes)).collect();
@@ -117,7 +121,7 @@ impl<'a> Simulation<'a> {
             calls: Slab::new(),
             attempts: Slab::new(),
             last_serial: 0,
-            random: Random::new(seed),
+            random,
             figures: SystemFigures {
                 fault_start: start,
                 fault_end: end,
@@ -137,6 +141,7 @@ impl<'a> Simulation<'a> {
             end: system.settled_at(),
             spike: 1.0,
             next_request: 0.0,
+            next_gap,
             events: 0,
             ended: [0; 2],
             system,
@@ -154,6 +159,8 @@ impl<'a> Simulation<'a> {
     /// Returns a copy whose future is drawn with this seed, except for what is scheduled already. There must be no guards.
     pub(super) fn fork(&self, seed: Seed) -> Self {
         debug_assert!(self.links.iter().all(|link| link.guards.is_empty()), "guards cannot be copied");
+        let mut random = Random::new(seed);
+        let next_gap = random.gap(self.system.settings.arrivals);
         Self {
             system: self.system,
             queue: self.queue.clone(),
@@ -162,13 +169,14 @@ impl<'a> Simulation<'a> {
             calls: self.calls.copy(Call::fork),
             attempts: self.attempts.copy(Attempt::clone),
             last_serial: self.last_serial,
-            random: Random::new(seed),
+            random,
             figures: self.figures.clone(),
             horizon: self.horizon,
             fault: self.fault,
             end: self.end,
             spike: self.spike,
             next_request: self.next_request,
+            next_gap,
             events: self.events,
             ended: self.ended,
         }
@@ -203,21 +211,21 @@ impl<'a> Simulation<'a> {
     #[inline]
     fn next_event(&mut self) -> Option<Event> {
         let calls = &self.calls;
-        self.queue.pop(self.end, |timeout| calls[timeout.id].serial != timeout.serial)
+        self.queue.pop(self.end, |timeout| calls[timeout.id()].serial != timeout.serial())
     }
 
     #[inline]
     fn handle(&mut self, event: Event) {
         let now = event.at;
         match event.kind() {
-            EventKind::Change if event.id == APPLY_TRIGGERS => self.apply_triggers(now),
+            EventKind::Change if event.id() == APPLY_TRIGGERS => self.apply_triggers(now),
             EventKind::Change => self.measure_queues(now),
-            EventKind::Answer => self.hear_answer(now, event.id),
-            EventKind::Served => self.finish_service(now, event.id),
-            EventKind::Timeout => self.time_out(now, event.id, event.serial),
-            EventKind::Wake => self.take_up(now, event.id as usize),
-            EventKind::Send => self.send_later(now, event.id),
-            EventKind::Arrival => self.arrive(now, event.id),
+            EventKind::Answer => self.hear_answer(now, event.id()),
+            EventKind::Served => self.finish_service(now, event.id()),
+            EventKind::Timeout => self.time_out(now, event.id(), event.serial()),
+            EventKind::Wake => self.take_up(now, event.id() as usize),
+            EventKind::Send => self.send_later(now, event.id()),
+            EventKind::Arrival => self.arrive(now, event.id()),
             EventKind::Request => self.request(now),
         }
     }
@@ -262,11 +270,8 @@ impl<'a> Simulation<'a> {
     /// Schedules the request that follows `last`.
     fn schedule_request(&mut self, last: f64) {
         let mean = SECOND as f64 / (self.system.settings.rate * self.spike);
-        self.next_request = last
-            + match self.system.settings.arrivals {
-                Arrivals::Poisson => mean * exponential(self.random.gaps.bits()),
-                Arrivals::Fixed => mean,
-            };
+        self.next_request = last + mean * self.next_gap;
+        self.next_gap = self.random.gap(self.system.settings.arrivals);
         self.queue.push(REQUESTS, self.next_request.round() as u64, EventKind::Request, 0, 0);
     }
 
@@ -384,6 +389,16 @@ impl Random {
             errors: streams(4),
             delays: streams(5),
             calls: streams(6),
+        }
+    }
+}
+
+impl Random {
+    /// Returns the time between two requests, in means.
+    fn gap(&mut self, arrivals: Arrivals) -> f64 {
+        match arrivals {
+            Arrivals::Poisson => exponential(self.gaps.bits()),
+            Arrivals::Fixed => 1.0,
         }
     }
 }

@@ -118,6 +118,13 @@ pub(super) struct Tier {
     pub(super) arrival_factor: f64,
 }
 
+impl Tier {
+    #[inline]
+    pub(super) const fn has_free_worker(&self) -> bool {
+        self.busy < self.limit
+    }
+}
+
 /// Items in places that are used again.
 pub(super) struct Slab<T> {
     items: Vec<T>,
@@ -221,6 +228,14 @@ impl Stream {
     #[inline]
     pub(super) const fn below(&mut self, count: u64) -> u64 {
         ((self.bits() as u128 * count as u128) >> 64) as u64
+    }
+
+    /// Returns a number below `count` if it is asked for, and 0 without a draw otherwise.
+    #[inline]
+    pub(super) const fn below_if(&mut self, is_drawn: bool, count: u64) -> u64 {
+        self.drawn += is_drawn as u64;
+        // A product, not a branch: which service an attempt arrives at is hard to predict.
+        ((self.seed.draw(self.drawn) as u128 * (count * is_drawn as u64) as u128) >> 64) as u64
     }
 
     /// Returns whether an event of this probability happens.

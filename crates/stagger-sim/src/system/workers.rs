@@ -24,47 +24,54 @@ impl Simulation<'_> {
         let attempt = &mut self.attempts[id];
         attempt.slowness = tier.arrival_factor;
         // Only the calls of a service with guards of its own ask which instance makes them.
-        if !self.system.graph.out[service].is_empty() {
-            attempt.instance = self.random.owners.below(u64::from(settings.instances)) as u32;
+        let makes_calls = !self.system.graph.out[service].is_empty();
+        attempt.instance = self.random.owners.below_if(makes_calls, u64::from(settings.instances)) as u32;
+        if tier.has_free_worker() && tier.queue.is_empty() {
+            self.begin_work(now, service, id);
+        } else {
+            tier.queue.push_back(id);
+            self.take_up(now, service);
         }
-        tier.queue.push_back(id);
-        self.take_up(now, service);
     }
 
     /// Lets free workers take attempts from the queue.
     #[inline]
     pub(super) fn take_up(&mut self, now: u64, service: usize) {
-        let settings = &self.system.settings.services[service];
-        while self.tiers[service].busy < self.tiers[service].limit {
-            let tier = &mut self.tiers[service];
-            let Some(id) = tier.queue.pop_front() else { return };
-            let attempt = &self.attempts[id];
-            let is_dropped = match settings.stale {
-                StaleWork::Done => false,
-                StaleWork::DropExpired => attempt.deadline <= now,
-                StaleWork::DropHopeless => {
-                    let [least, range] = self.links[attempt.edge as usize].one_way;
-                    attempt.deadline <= now || now + nanos(settings.time) + least + range / 2 > attempt.deadline
-                }
-            };
-            if is_dropped {
-                tier.occupancy -= 1;
-                self.figures.services[service].dropped += 1;
-                self.attempts.free(id);
-                continue;
-            }
-            tier.busy += 1;
-            let mut work = nanos(settings.time);
-            if settings.times == ServiceTimes::Exponential {
-                work = (work as f64 * exponential(self.random.service_times.bits())).round() as u64;
-            }
-            let factor = attempt.slowness * tier.start_factor;
-            if (factor - 1.0).abs() > 0.0 {
-                work = (work as f64 * factor).round() as u64;
-            }
-            let end = tier.speed.end(now, work);
-            self.queue.push(tier.lane, end, EventKind::Served, id, 0);
+        while self.tiers[service].has_free_worker() {
+            let Some(id) = self.tiers[service].queue.pop_front() else { return };
+            self.begin_work(now, service, id);
         }
+    }
+
+    /// Lets a free worker begin its work on an attempt, unless that is dropped.
+    fn begin_work(&mut self, now: u64, service: usize, id: u32) {
+        let settings = &self.system.settings.services[service];
+        let (tier, attempt) = (&mut self.tiers[service], &self.attempts[id]);
+        let is_dropped = match settings.stale {
+            StaleWork::Done => false,
+            StaleWork::DropExpired => attempt.deadline <= now,
+            StaleWork::DropHopeless => {
+                let [least, range] = self.links[attempt.edge as usize].one_way;
+                attempt.deadline <= now || now + nanos(settings.time) + least + range / 2 > attempt.deadline
+            }
+        };
+        if is_dropped {
+            tier.occupancy -= 1;
+            self.figures.services[service].dropped += 1;
+            self.attempts.free(id);
+            return;
+        }
+        tier.busy += 1;
+        let mut work = nanos(settings.time);
+        if settings.times == ServiceTimes::Exponential {
+            work = (work as f64 * exponential(self.random.service_times.bits())).round() as u64;
+        }
+        let factor = attempt.slowness * tier.start_factor;
+        if (factor - 1.0).abs() > 0.0 {
+            work = (work as f64 * factor).round() as u64;
+        }
+        let end = tier.speed.end(now, work);
+        self.queue.push(tier.lane, end, EventKind::Served, id, 0);
     }
 
     /// Handles the end of an attempt's own work.
