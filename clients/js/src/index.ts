@@ -7,18 +7,19 @@ export { compact, parseDuration, PolicyError } from "./text.js";
 export type { CloseAction } from "./close-codes.js";
 export { type Message, type OutboxOptions, SendError, type SendErrorKind } from "./outbox.js";
 export type { StopReason } from "./reconnect.js";
+export type { Clock } from "./clock.js";
 export {
-  type Attempt,
-  type Clock,
   ConnectionCloseEvent,
   ConnectionErrorEvent,
   type ConnectionEventMap,
-  type ConnectionState,
-  type Constructor,
   DroppedEvent,
+  UnreachableEvent,
+} from "./events.js";
+export {
+  type Attempt,
+  type ConnectionState,
   type Network,
   ReconnectingWebSocket,
   type ReconnectingWebSocketOptions,
-  type Socket,
-  UnreachableEvent,
 } from "./reconnecting-websocket.js";
+export type { Constructor, Socket } from "./socket.js";

@@ -1,28 +1,20 @@
 /** A WebSocket that is kept up. */
+import { type Clock, LONGEST_TIMER_MS, PLATFORM } from "./clock.js";
 import { type CloseAction, closeAction, type Within } from "./close-codes.js";
 import { timerMs } from "./delays.js";
+import {
+  ConnectionCloseEvent,
+  ConnectionErrorEvent,
+  type ConnectionEventMap,
+  DroppedEvent,
+  UnreachableEvent,
+} from "./events.js";
 import { draw, greatest, least, randomSeed, seedForCall } from "./numbers.js";
 import { type Message, Outbox, type OutboxOptions, SendError } from "./outbox.js";
 import { type Outcome, ReconnectMachine, spreadAgain, type Step, type StopReason, TRANSIENT, type WaitSource } from "./reconnect.js";
 import type { Settings } from "./settings.js";
+import type { Constructor, Socket } from "./socket.js";
 import { WEB_SOCKET } from "./web-socket-policy.js";
-
-/** The part of the interface of `WebSocket` that this package uses. */
-export interface Socket {
-  binaryType: BinaryType;
-  readonly bufferedAmount: number;
-  readonly extensions: string;
-  readonly protocol: string;
-  onopen: ((event: never) => void) | null;
-  onmessage: ((event: never) => void) | null;
-  onerror: ((event: never) => void) | null;
-  onclose: ((event: never) => void) | null;
-  send(data: never): void;
-  close(code?: number, reason?: string): void;
-}
-
-/** A constructor of connections, like `WebSocket`. */
-export type Constructor = new (url: string, protocols?: string[]) => Socket;
 
 /** An attempt to connect, for functions that make an address or subprotocols. */
 export interface Attempt {
@@ -34,16 +26,6 @@ export interface Attempt {
 }
 
 type Made<T> = T | ((attempt: Attempt) => T | Promise<T>);
-
-/** The time and the timers of the platform. */
-export interface Clock {
-  /** Returns milliseconds of a clock that is not set. */
-  now(): number;
-  /** Returns milliseconds of a clock that goes on while the device sleeps. */
-  wall(): number;
-  setTimeout(callback: () => void, ms: number): unknown;
-  clearTimeout(timer: unknown): void;
-}
 
 /** Says whether the device has a network, and has the events `online` and `offline`. */
 export interface Network extends EventTarget {
@@ -78,71 +60,14 @@ export type ConnectionState =
   | { readonly kind: "offline" }
   | { readonly kind: "stopped"; readonly reason: StopReason | "normal-end" };
 
-/** The event `close`: an attempt has failed, or a connection was lost. */
-export class ConnectionCloseEvent extends Event {
-  /** @param retryInMs How long the wait before the next attempt is; `undefined`: there is none. */
-  constructor(
-    readonly code: number,
-    readonly reason: string,
-    readonly wasClean: boolean,
-    readonly retryInMs: number | undefined,
-  ) {
-    super("close");
-  }
-}
-
-/** The event `error`: `error` is what a function of the application or the constructor of connections has thrown. */
-export class ConnectionErrorEvent extends Event {
-  constructor(readonly error: unknown) {
-    super("error");
-  }
-}
-
-/** The event `unreachable`: at least ten attempts in a row have failed. It is repeated when the outage has doubled. */
-export class UnreachableEvent extends Event {
-  constructor(
-    readonly attempts: number,
-    readonly lastedMs: number,
-  ) {
-    super("unreachable");
-  }
-}
-
-/** The event `dropped`: messages were removed from the outbox without being sent. */
-export class DroppedEvent extends Event {
-  constructor(readonly messages: number) {
-    super("dropped");
-  }
-}
-
-/** The events by their names. */
-export interface ConnectionEventMap {
-  open: Event;
-  message: MessageEvent;
-  close: ConnectionCloseEvent;
-  error: ConnectionErrorEvent;
-  statechange: Event;
-  unreachable: UnreachableEvent;
-  dropped: DroppedEvent;
-}
-
 type Handler<E> = ((event: E) => void) | null;
 
-/** Timers fire at once beyond this number of milliseconds. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** How long an attempt is put off at most because the platform says that there is no network. */
 const OFFLINE_MS = 60_000;
 /** How often in a row rejected credentials are replaced. */
 const MAX_REAUTHENTICATIONS = 1;
 /** Errors of the constructor that another attempt would meet again. */
 const PERMANENT = ["SyntaxError", "SecurityError", "TypeError"];
-
-const PLATFORM: Clock = {
-  now: () => performance.now(),
-  wall: () => Date.now(),
-  setTimeout: (callback, ms) => setTimeout(callback, ms),
-  clearTimeout: (timer) => clearTimeout(timer as number),
-};
 
 /**
  * A WebSocket that reconnects: spread after every loss, backoff after every failed attempt, and the count restarts only after
@@ -340,21 +265,18 @@ export class ReconnectingWebSocket extends EventTarget {
     if (this.#state.kind === "closed") {
       return;
     }
-    const wasOpen = this.#state.kind === "open";
+    const socket = this.#state.kind === "open" ? this.#socket : undefined;
     this.#machine.close();
     this.#options.signal?.removeEventListener("abort", this.#whenAborted);
     this.#network?.removeEventListener?.("online", this.#whenOnline);
-    const socket = this.#socket;
-    if (!wasOpen || !socket) {
+    this.#set({ kind: "closed" });
+    this.#outbox.fail("closed");
+    if (!socket) {
       this.#detach(code, reason);
-      this.#set({ kind: "closed" });
-      this.#outbox.fail("closed");
       queueMicrotask(() => this.dispatchEvent(new ConnectionCloseEvent(code, reason, true, undefined)));
       return;
     }
     // The connection stays until the server has answered.
-    this.#set({ kind: "closed" });
-    this.#outbox.fail("closed");
     socket.onclose = (event: { code: number; reason: string; wasClean: boolean }) => {
       this.#forget(socket);
       this.dispatchEvent(new ConnectionCloseEvent(event.code, event.reason, event.wasClean, undefined));
@@ -368,20 +290,17 @@ export class ReconnectingWebSocket extends EventTarget {
 
   /** Carries out a step of the machine. Returns the wait in milliseconds, if it is one. */
   #apply(step: Step): number | undefined {
-    switch (step.kind) {
-      case "connect":
-        void this.#connect(step.generation);
-        return undefined;
-      case "wait":
-        this.#isPostponed = false;
-        return this.#wait(step.after, step.source);
-      case "stop":
-        this.#set({ kind: "stopped", reason: step.reason });
-        this.#outbox.fail("gave-up");
-        return undefined;
-      default:
-        return undefined;
+    if (step.kind === "wait") {
+      this.#isPostponed = false;
+      return this.#wait(step.after, step.source);
     }
+    if (step.kind === "connect") {
+      void this.#connect(step.generation);
+    } else if (step.kind === "stop") {
+      this.#set({ kind: "stopped", reason: step.reason });
+      this.#outbox.fail("gave-up");
+    }
+    return undefined;
   }
 
   #wait(after: bigint, source: WaitSource): number {
@@ -466,6 +385,7 @@ export class ReconnectingWebSocket extends EventTarget {
       signal: attempt.signal,
     };
     let socket: Socket;
+    let isConstructing = false;
     try {
       // Values are used at once, so that a constructor with an address connects before it returns, as `WebSocket` does.
       const [url, protocols] = [made(this.#url, about), made(this.#protocols, about)];
@@ -475,14 +395,14 @@ export class ReconnectingWebSocket extends EventTarget {
         return;
       }
       this.#lastUrl = String(address);
+      isConstructing = true;
       socket = this.#open(this.#lastUrl, names, reservation);
     } catch (error) {
       if (!attempt.signal.aborted) {
-        const name = (error as { name?: unknown } | null)?.name;
-        const isPermanent = error instanceof ConstructorError && PERMANENT.includes(String(error.name));
-        const cause = error instanceof ConstructorError ? error.cause : error;
-        this.dispatchEvent(new ConnectionErrorEvent(cause));
-        this.#ended(generation, isPermanent ? { kind: "permanent" } : TRANSIENT, 1006, String(name ?? "error"), false);
+        const name = String((error as { name?: unknown } | null)?.name ?? "error");
+        const outcome: Outcome = isConstructing && PERMANENT.includes(name) ? { kind: "permanent" } : TRANSIENT;
+        this.dispatchEvent(new ConnectionErrorEvent(error));
+        this.#ended(generation, outcome, 1006, name, false);
       }
       return;
     }
@@ -526,16 +446,12 @@ export class ReconnectingWebSocket extends EventTarget {
       // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
       address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
     }
-    try {
-      if (!WebSocket) {
-        throw new TypeError("this platform has no WebSocket: give a constructor in the option WebSocket");
-      }
-      const socket = names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
-      socket.binaryType = this.#binaryType;
-      return socket;
-    } catch (error) {
-      throw new ConstructorError(error);
+    if (!WebSocket) {
+      throw new TypeError("this platform has no WebSocket: give a constructor in the option WebSocket");
     }
+    const socket = names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
+    socket.binaryType = this.#binaryType;
+    return socket;
   }
 
   /** Returns what the end of an open connection means for the machine. */
@@ -659,14 +575,6 @@ export interface ReconnectingWebSocket {
     listener: EventListenerOrEventListenerObject | null,
     options?: boolean | AddEventListenerOptions,
   ): void;
-}
-
-/** What the constructor of connections has thrown. */
-class ConstructorError extends Error {
-  constructor(override readonly cause: unknown) {
-    super();
-    this.name = String((cause as { name?: unknown } | null)?.name);
-  }
 }
 
 function made<T>(value: Made<T>, attempt: Attempt): T | Promise<T> {

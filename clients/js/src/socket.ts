@@ -1,0 +1,18 @@
+/** What this package needs of connections. */
+
+/** The part of the interface of `WebSocket` that this package uses. */
+export interface Socket {
+  binaryType: BinaryType;
+  readonly bufferedAmount: number;
+  readonly extensions: string;
+  readonly protocol: string;
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: never) => void) | null;
+  onerror: ((event: never) => void) | null;
+  onclose: ((event: never) => void) | null;
+  send(data: never): void;
+  close(code?: number, reason?: string): void;
+}
+
+/** A constructor of connections, like `WebSocket`. */
+export type Constructor = new (url: string, protocols?: string[]) => Socket;
