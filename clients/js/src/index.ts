@@ -23,3 +23,5 @@ export {
   type ReconnectingWebSocketOptions,
 } from "./reconnecting-websocket.js";
 export type { Constructor, Socket } from "./socket.js";
+export { type Ack, type AckId, type Acks, NotAcknowledgedError } from "./ack-window.js";
+export { AckedWebSocket, type AckedWebSocketOptions } from "./acked-websocket.js";

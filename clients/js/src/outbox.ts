@@ -145,6 +145,7 @@ export class Outbox {
   }
 }
 
-function sizeOf(message: Message): number {
+/** Returns the size of a message in bytes; a string counts two per UTF-16 unit. */
+export function sizeOf(message: Message): number {
   return typeof message === "string" ? message.length * 2 : "size" in message ? message.size : message.byteLength;
 }

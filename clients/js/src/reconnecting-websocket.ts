@@ -13,7 +13,7 @@ import { draw, greatest, least, randomSeed, seedForCall } from "./numbers.js";
 import { type Message, Outbox, type OutboxOptions, SendError } from "./outbox.js";
 import { type Outcome, ReconnectMachine, spreadAgain, type Step, type StopReason, TRANSIENT, type WaitSource } from "./reconnect.js";
 import type { Settings } from "./settings.js";
-import type { Constructor, Socket } from "./socket.js";
+import { type Constructor, constructorOf, type Socket } from "./socket.js";
 import { WEB_SOCKET } from "./web-socket-policy.js";
 
 /** An attempt to connect, for functions that make an address or subprotocols. */
@@ -25,7 +25,8 @@ export interface Attempt {
   readonly signal: AbortSignal;
 }
 
-type Made<T> = T | ((attempt: Attempt) => T | Promise<T>);
+/** A value, or a function that makes it for each attempt. */
+export type Made<T> = T | ((attempt: Attempt) => T | Promise<T>);
 
 /** Says whether the device has a network, and has the events `online` and `offline`. */
 export interface Network extends EventTarget {
@@ -437,7 +438,7 @@ export class ReconnectingWebSocket extends EventTarget {
   }
 
   #open(url: string, protocols: string | string[] | undefined, reservation: string | undefined): Socket {
-    const WebSocket = this.#options.WebSocket ?? (globalThis as { WebSocket?: Constructor }).WebSocket;
+    const WebSocket = constructorOf(this.#options.WebSocket);
     const names = protocols === undefined ? [] : [protocols].flat();
     let address = url;
     if (reservation !== undefined && names.length > 0) {
@@ -445,9 +446,6 @@ export class ReconnectingWebSocket extends EventTarget {
     } else if (reservation !== undefined) {
       // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
       address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
-    }
-    if (!WebSocket) {
-      throw new TypeError("this platform has no WebSocket: give a constructor in the option WebSocket");
     }
     const socket = names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
     socket.binaryType = this.#binaryType;

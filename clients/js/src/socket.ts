@@ -16,3 +16,12 @@ export interface Socket {
 
 /** A constructor of connections, like `WebSocket`. */
 export type Constructor = new (url: string, protocols?: string[]) => Socket;
+
+/** Returns the constructor that was given, or that of the platform. */
+export function constructorOf(given: Constructor | undefined): Constructor {
+  const WebSocket = given ?? (globalThis as { WebSocket?: Constructor }).WebSocket;
+  if (!WebSocket) {
+    throw new TypeError("this platform has no WebSocket: give a constructor in the option WebSocket");
+  }
+  return WebSocket;
+}
