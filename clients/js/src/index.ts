@@ -25,3 +25,5 @@ export {
 export type { Constructor, Socket } from "./socket.js";
 export { type Ack, type AckId, type Acks, NotAcknowledgedError } from "./ack-window.js";
 export { AckedWebSocket, type AckedWebSocketOptions } from "./acked-websocket.js";
+export { type HeartbeatOptions, withHeartbeat } from "./heartbeat.js";
+export { type Resume, type ResumeOptions, type ResumeStatus, withResume } from "./resume.js";

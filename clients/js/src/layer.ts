@@ -20,6 +20,7 @@ export abstract class Layer implements Socket {
   onmessage: ((event: never) => void) | null = null;
   onerror: ((event: never) => void) | null = null;
   onclose: ((event: never) => void) | null = null;
+  onupgrade: (() => void) | null = null;
   readonly #inner: Socket;
 
   constructor(url: string, protocols: string[] | undefined, WebSocket: Constructor | undefined) {
@@ -30,6 +31,7 @@ export abstract class Layer implements Socket {
     inner.onmessage = (event: Received) => this.received(event);
     inner.onerror = (event: { error?: unknown }) => this.failed(event.error);
     inner.onclose = (event: Ended) => this.ended(event);
+    inner.onupgrade = () => this.onupgrade?.();
   }
 
   get binaryType(): BinaryType {
@@ -57,6 +59,10 @@ export abstract class Layer implements Socket {
   }
 
   close(code?: number, reason?: string): void {
+    if (!this.onmessage) {
+      // The client has done with it, so what still arrives must not count as received in any layer.
+      this.#detach();
+    }
     this.#inner.close(code, reason);
   }
 
@@ -82,15 +88,19 @@ export abstract class Layer implements Socket {
 
   /** Ends the connection without waiting for the server: to the client it is lost. */
   protected lose(reason: string): void {
-    const inner = this.#inner;
-    inner.onopen = inner.onmessage = inner.onclose = null;
-    // Some implementations throw an error that nobody handles.
-    inner.onerror = () => {};
+    this.#detach();
     try {
-      inner.close();
+      this.#inner.close();
     } catch {
       // A connection that cannot be closed is left to the platform.
     }
     this.ended({ code: 1006, reason, wasClean: false });
+  }
+
+  #detach(): void {
+    const inner = this.#inner;
+    inner.onopen = inner.onmessage = inner.onclose = inner.onupgrade = null;
+    // Some implementations throw an error that nobody handles.
+    inner.onerror = () => {};
   }
 }

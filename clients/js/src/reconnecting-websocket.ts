@@ -408,6 +408,9 @@ export class ReconnectingWebSocket extends EventTarget {
       return;
     }
     this.#socket = socket;
+    socket.onupgrade = () => {
+      this.#machine.opened(generation, this.#now());
+    };
     socket.onopen = () => {
       this.#disarm();
       this.#machine.opened(generation, this.#now());
@@ -476,6 +479,10 @@ export class ReconnectingWebSocket extends EventTarget {
   }
 
   #ended(generation: number, outcome: Outcome, code: number, reason: string, wasClean: boolean, isNormal = false): void {
+    if (this.#state.kind !== "open") {
+      // A connection that was not negotiated was never in service.
+      this.#machine.distrust(generation);
+    }
     const step = this.#machine.ended(generation, outcome, this.#now());
     if (step.kind === "stale") {
       // A listener has closed the client, or has begun another attempt.

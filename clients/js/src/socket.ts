@@ -10,6 +10,8 @@ export interface Socket {
   onmessage: ((event: never) => void) | null;
   onerror: ((event: never) => void) | null;
   onclose: ((event: never) => void) | null;
+  /** Called before `onopen` by connections that negotiate in between. */
+  onupgrade?: (() => void) | null;
   send(data: never): void;
   close(code?: number, reason?: string): void;
 }
