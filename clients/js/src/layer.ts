@@ -29,7 +29,7 @@ export abstract class Layer implements Socket {
     this.#inner = inner;
     inner.onopen = () => this.opened();
     inner.onmessage = (event: Received) => this.received(event);
-    inner.onerror = (event: { error?: unknown }) => this.failed(event.error);
+    inner.onerror = (event) => this.onerror?.(event);
     inner.onclose = (event: Ended) => this.ended(event);
     inner.onupgrade = () => this.onupgrade?.();
   }
@@ -81,7 +81,7 @@ export abstract class Layer implements Socket {
     this.onclose?.(event as never);
   }
 
-  /** Reports an error that does not end the connection. */
+  /** Reports an error of the application, which does not end the connection. */
   protected failed(error: unknown): void {
     this.onerror?.({ error } as never);
   }

@@ -375,11 +375,11 @@ export class ReconnectingWebSocket extends EventTarget {
     const reservation = this.#reservation;
     this.#reservation = undefined;
     this.#set({ kind: "connecting" });
-    const timeout = () => {
+    const fail = (reason: string) => {
       this.#detach();
-      this.#ended(generation, TRANSIENT, 1006, "the attempt has timed out", false);
+      this.#ended(generation, TRANSIENT, 1006, reason, false);
     };
-    this.#arm(timeout, Math.min(this.#options.connectTimeoutMs ?? 10_000, LONGEST_TIMER_MS));
+    this.#arm(() => fail("the attempt has timed out"), Math.min(this.#options.connectTimeoutMs ?? 10_000, LONGEST_TIMER_MS));
     const about: Attempt = {
       number: this.#machine.attempt,
       needsFreshCredentials: this.#reauthentications > 0,
@@ -421,7 +421,13 @@ export class ReconnectingWebSocket extends EventTarget {
     socket.onmessage = (event: { data: unknown; origin?: string }) => {
       this.dispatchEvent(new MessageEvent("message", { data: event.data, origin: event.origin ?? "" }));
     };
-    socket.onerror = (event: { error?: unknown }) => this.dispatchEvent(new ConnectionErrorEvent(event.error));
+    socket.onerror = (event: { error?: unknown; type?: string }) => {
+      // Node before 22 reports no close of a connection that could not be opened. All others do in the same task.
+      if (event.type && this.#state.kind === "connecting") {
+        this.#arm(() => fail(""), 0);
+      }
+      this.dispatchEvent(new ConnectionErrorEvent(event.error));
+    };
     socket.onclose = ({ code, reason, wasClean }: { code: number; reason: string; wasClean: boolean }) => {
       if (this.#socket !== socket) {
         return;

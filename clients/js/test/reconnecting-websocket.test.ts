@@ -298,6 +298,24 @@ test("an attempt that does not end is given up after its time", async () => {
   assert.equal(given.ws.state.kind, "waiting");
 });
 
+test("an attempt that fails without a close is over at once, and one with a close is reported once", async () => {
+  const given = client();
+  given.last().onerror?.({ type: "error" } as never);
+  await given.clock.advance(0);
+  assert.deepEqual([given.types(), given.ws.state.kind], [["error", "close"], "waiting"]);
+  const both = client();
+  both.last().onerror?.({ type: "error" } as never);
+  both.last().lose();
+  await both.clock.advance(7_000);
+  assert.deepEqual([both.types(), both.sockets.length], [["error", "close"], 1]);
+  // An error while the connection is open ends nothing: its close does.
+  const open = client();
+  open.last().open();
+  open.last().onerror?.({ type: "error" } as never);
+  await open.clock.advance(20_000);
+  assert.equal(open.ws.state.kind, "open");
+});
+
 test("an address that a function makes is made anew for each attempt, and its failure is a failed attempt", async () => {
   let calls = 0;
   const given = client({}, async ({ number }) => {
