@@ -17,6 +17,8 @@ mod drain;
 #[cfg(test)]
 mod haproxy;
 #[cfg(test)]
+mod javascript;
+#[cfg(test)]
 mod keepalive;
 #[cfg(test)]
 mod migration;
