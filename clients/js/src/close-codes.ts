@@ -7,6 +7,14 @@ import { MILLISECOND } from "./numbers.js";
  */
 export type CloseAction = "end" | "fatal" | "reconnect" | "unhealthy" | "reauthenticate";
 
+/**
+ * The codes whose action differs from the registered one, or a function that returns the action: `undefined` is the registered one.
+ * {@link centrifugo}, {@link discord}, {@link graphqlWs} and {@link pusher} are such functions.
+ */
+export type CloseCodes =
+  | Readonly<Record<number, CloseAction>>
+  | ((code: number, reason: string) => CloseAction | undefined);
+
 /** The interval, in nanoseconds from the close, in which the server wants this client back. */
 export interface Within {
   readonly from: bigint;
@@ -38,17 +46,14 @@ const MAX_REASON = 123;
 /** The longest wait, and the longest spread, that a server can ask for: a day. */
 const MAX_ADVICE_MS = 86_400_000;
 
-/** Returns the action for a close frame. `changed` has the codes whose action differs from the registered one. */
-export function closeAction(
-  code: number,
-  reason: string,
-  changed: Readonly<Record<number, CloseAction>> = {},
-): CloseAction | Within {
-  const action = changed[code] ?? ACTIONS[code] ?? "reconnect";
+/** Returns the action for a close frame. What a function in `changed` throws is passed on. */
+export function closeAction(code: number, reason: string, changed: CloseCodes = {}): CloseAction | Within {
+  const given = typeof changed === "function" ? changed(code, reason) : changed[code];
+  const action = given ?? ACTIONS[code] ?? "reconnect";
   if (action !== "reconnect" && action !== "unhealthy") {
     return action;
   }
-  const wait = changed[code] === undefined ? WAITS[code] : undefined;
+  const wait = given ? undefined : WAITS[code];
   return advice(reason) ?? (wait ? within(wait[0] * 1_000, (wait[1] - wait[0]) * 1_000) : action);
 }
 

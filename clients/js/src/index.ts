@@ -4,7 +4,7 @@ export { parsePolicy, Policy, policyFromJSON } from "./policy.js";
 export { PROFILES } from "./profiles.js";
 export type { Backoff, HintMode, Jitter, Settings } from "./settings.js";
 export { compact, parseDuration, PolicyError } from "./text.js";
-export type { CloseAction } from "./close-codes.js";
+export type { CloseAction, CloseCodes } from "./close-codes.js";
 export { type Message, type OutboxOptions, SendError, type SendErrorKind } from "./outbox.js";
 export type { StopReason } from "./reconnect.js";
 export type { Clock } from "./clock.js";
@@ -27,3 +27,4 @@ export { type Ack, type AckId, type Acks, NotAcknowledgedError } from "./ack-win
 export { AckedWebSocket, type AckedWebSocketOptions } from "./acked-websocket.js";
 export { type HeartbeatOptions, withHeartbeat } from "./heartbeat.js";
 export { type Resume, type ResumeOptions, type ResumeStatus, withResume } from "./resume.js";
+export { centrifugo, discord, graphqlWs, pusher } from "./presets.js";

@@ -15,7 +15,11 @@ export interface OutboxOptions {
   readonly kind?: "backpressure" | "drop-oldest" | "drop-newest" | "fail-fast";
   /** The maximum number of messages that wait, at least 1. Default 64. */
   readonly maxMessages?: number;
-  /** The maximum size of all messages that wait, in bytes; a string counts two per UTF-16 unit. Default: no limit. */
+  /**
+   * The maximum size of all messages that wait, in the outbox or in an open connection (its `bufferedAmount`), in bytes; a string
+   * counts two per UTF-16 unit in the outbox. Default: no limit. What waits in a connection cannot be taken back, so `drop-oldest`
+   * drops the new message then, and `fail-fast` throws `full`.
+   */
   readonly maxBytes?: number;
   /** How long a message waits at most, in milliseconds. Default: no limit. */
   readonly ttlMs?: number;
@@ -26,7 +30,7 @@ export type SendErrorKind = "not-connected" | "full" | "too-long" | "gave-up" | 
 
 const SENTENCES: Readonly<Record<SendErrorKind, string>> = {
   "not-connected": "not connected, and the outbox is fail-fast: wait for open",
-  full: "the outbox is full: use sendWhenRoom, or raise its limits",
+  full: "the outbox is full: use sendWhenRoom, or raise the limits",
   "too-long": "it is longer than maxBytes: raise maxBytes",
   "gave-up": "the client has given up: call reconnectNow",
   closed: "the client is closed: create another one",
@@ -63,25 +67,18 @@ export class Outbox {
     this.#ttlMs = options.ttlMs ?? Infinity;
   }
 
-  get waitsForConnections(): boolean {
-    return this.#kind !== "fail-fast";
-  }
-
   /**
    * Queues a message. Returns how many messages were dropped for it, itself included.
    *
    * @throws SendError if there is no room, or if no message waits for a connection.
    */
   push(message: Message, now: number): number {
-    if (!this.waitsForConnections) {
+    if (this.#kind === "fail-fast") {
       throw new SendError("not-connected");
     }
-    const bytes = sizeOf(message);
-    if (bytes > this.#maxBytes) {
-      throw new SendError("too-long");
-    }
+    const bytes = this.#sizeOf(message);
     let dropped = this.expire(now);
-    while (!this.#hasRoom(bytes)) {
+    while (this.#items.length >= this.#maxMessages || this.bytes + bytes > this.#maxBytes) {
       if (this.#kind === "drop-newest") {
         return dropped + 1;
       }
@@ -94,6 +91,19 @@ export class Outbox {
     this.#items.push({ message, bytes, since: now });
     this.bytes += bytes;
     return dropped;
+  }
+
+  /**
+   * Checks a message for an open connection, in which this many bytes wait. Returns whether it may be sent; otherwise it is dropped.
+   *
+   * @throws SendError if the message does not fit and is not to be dropped.
+   */
+  admits(message: Message, buffered: number): boolean {
+    const fits = buffered + this.#sizeOf(message) <= this.#maxBytes;
+    if (!fits && !this.#kind.startsWith("drop")) {
+      throw new SendError("full");
+    }
+    return fits;
   }
 
   /** Returns the oldest message without removing it. */
@@ -134,8 +144,12 @@ export class Outbox {
     }
   }
 
-  #hasRoom(bytes: number): boolean {
-    return this.#items.length < this.#maxMessages && this.bytes + bytes <= this.#maxBytes;
+  #sizeOf(message: Message): number {
+    const bytes = sizeOf(message);
+    if (bytes > this.#maxBytes) {
+      throw new SendError("too-long");
+    }
+    return bytes;
   }
 
   #wake(): void {

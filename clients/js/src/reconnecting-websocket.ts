@@ -1,6 +1,6 @@
 /** A WebSocket that is kept up. */
 import { type Clock, LONGEST_TIMER_MS, PLATFORM } from "./clock.js";
-import { type CloseAction, closeAction, type Within } from "./close-codes.js";
+import { type CloseAction, closeAction, type CloseCodes, type Within } from "./close-codes.js";
 import { timerMs } from "./delays.js";
 import {
   ConnectionCloseEvent,
@@ -40,8 +40,8 @@ export interface ReconnectingWebSocketOptions {
   readonly WebSocket?: Constructor;
   /** What happens to messages that cannot be sent yet. */
   readonly outbox?: OutboxOptions;
-  /** Codes whose meaning differs from the registered one: `{ 1000: "reconnect", 4401: "reauthenticate" }`. */
-  readonly closeCodes?: Readonly<Record<number, CloseAction>>;
+  /** Codes whose meaning differs from the registered one: `{ 1000: "reconnect", 4401: "reauthenticate" }`, or a preset. */
+  readonly closeCodes?: CloseCodes;
   /** How long an attempt may take, in milliseconds. Default 10 s. */
   readonly connectTimeoutMs?: number;
   /** Closes the client when it is aborted. */
@@ -65,6 +65,8 @@ type Handler<E> = ((event: E) => void) | null;
 
 /** How long an attempt is put off at most because the platform says that there is no network. */
 const OFFLINE_MS = 60_000;
+/** How often messages that wait for room in an open connection look for it. */
+const ROOM_MS = 50;
 /** How often in a row rejected credentials are replaced. */
 const MAX_REAUTHENTICATIONS = 1;
 /** Errors of the constructor that another attempt would meet again. */
@@ -108,7 +110,7 @@ export class ReconnectingWebSocket extends EventTarget {
   readonly #settings: Readonly<Settings>;
   readonly #seed: bigint;
   readonly #clock: Clock;
-  readonly #network: Network | undefined;
+  readonly #network: Partial<Network>;
   readonly #machine: ReconnectMachine;
   readonly #outbox: Outbox;
   #state: ConnectionState = { kind: "connecting" };
@@ -139,20 +141,21 @@ export class ReconnectingWebSocket extends EventTarget {
     this.#settings = options.policy?.settings ?? WEB_SOCKET;
     this.#seed = options.seed ?? randomSeed();
     this.#clock = options.clock ?? PLATFORM;
-    this.#network = options.network ?? ("navigator" in globalThis ? (globalThis as unknown as Network) : undefined);
+    this.#network = options.network ?? (globalThis as unknown as Network);
     this.#machine = new ReconnectMachine(this.#settings, this.#seed);
     this.#outbox = new Outbox(options.outbox ?? {});
     for (const type of ["open", "message", "close", "error"] as const) {
       // As listeners, so that the platform reports their exceptions.
       super.addEventListener(type, (event) => this[`on${type}`]?.(event as never));
     }
-    if (options.signal?.aborted) {
+    const { signal } = options;
+    if (signal?.aborted) {
       this.#machine.close();
       this.#state = { kind: "closed" };
       return;
     }
-    options.signal?.addEventListener("abort", this.#whenAborted);
-    this.#network?.addEventListener?.("online", this.#whenOnline);
+    signal?.addEventListener("abort", this.#whenAborted);
+    this.#network.addEventListener?.("online", this.#whenOnline);
     this.#apply(this.#machine.reconnectNow(this.#now()));
   }
 
@@ -167,16 +170,11 @@ export class ReconnectingWebSocket extends EventTarget {
   }
 
   get readyState(): 0 | 1 | 2 | 3 {
-    switch (this.#state.kind) {
-      case "open":
-        return 1;
-      case "closed":
-        return this.#socket ? 2 : 3;
-      case "stopped":
-        return 3;
-      default:
-        return 0;
+    const { kind } = this.#state;
+    if (kind === "closed" || kind === "stopped") {
+      return this.#socket ? 2 : 3;
     }
+    return kind === "open" ? 1 : 0;
   }
 
   get protocol(): string {
@@ -214,7 +212,11 @@ export class ReconnectingWebSocket extends EventTarget {
       throw new SendError("closed");
     }
     if (this.#state.kind === "open" && this.#socket) {
-      this.#socket.send(message as never);
+      if (this.#outbox.admits(message, this.#socket.bufferedAmount)) {
+        this.#socket.send(message as never);
+      } else {
+        this.#dropped(1);
+      }
       return;
     }
     if (this.#state.kind === "stopped") {
@@ -224,7 +226,8 @@ export class ReconnectingWebSocket extends EventTarget {
   }
 
   /**
-   * Sends a message like {@link send}, but waits while the outbox is full.
+   * Sends a message like {@link send}, but waits while the outbox or the open connection is full. Calls that wait at the same time are
+   * not ordered.
    *
    * @throws SendError if the message can neither be sent nor queued, also later.
    */
@@ -237,7 +240,9 @@ export class ReconnectingWebSocket extends EventTarget {
         if (!(error instanceof SendError) || error.kind !== "full") {
           throw error;
         }
-        await this.#outbox.room();
+        // No event says that an open connection has sent what waits in it.
+        const sent = () => new Promise<void>((resolve) => this.#clock.setTimeout(resolve, ROOM_MS));
+        await (this.#state.kind === "open" ? sent() : this.#outbox.room());
       }
     }
   }
@@ -269,7 +274,7 @@ export class ReconnectingWebSocket extends EventTarget {
     const socket = this.#state.kind === "open" ? this.#socket : undefined;
     this.#machine.close();
     this.#options.signal?.removeEventListener("abort", this.#whenAborted);
-    this.#network?.removeEventListener?.("online", this.#whenOnline);
+    this.#network.removeEventListener?.("online", this.#whenOnline);
     this.#set({ kind: "closed" });
     this.#outbox.fail("closed");
     if (!socket) {
@@ -317,37 +322,29 @@ export class ReconnectingWebSocket extends EventTarget {
       // A clock that stops while the device sleeps says that the timer was punctual.
       this.#fired(Math.max(now - until, asleep - ms), source);
     };
-    const arm = () => this.#arm(fire, Math.min(Math.max(until - this.#clock.now(), 0), LONGEST_TIMER_MS));
+    const arm = () => this.#arm(fire, until - this.#clock.now());
     this.#set({ kind: "waiting", until, unreachable: this.#machine.unreachable !== undefined });
     arm();
     return ms;
   }
 
-  /** Handles the end of a wait, whose timer fired this many milliseconds late. */
+  /** Handles the end of a wait, whose timer fired this many milliseconds late. An overslept wait is spread again, once. */
   #fired(lateMs: number, source: WaitSource): void {
-    const late = BigInt(Math.max(0, Math.round(lateMs * 1e6)));
-    if (!this.#isPostponed && this.#postpone(late, source)) {
+    const random = seedForCall(this.#seed, this.#now());
+    const late = BigInt(Math.round(lateMs * 1e6));
+    const after = this.#isPostponed ? 0n : spreadAgain(late, this.#settings.spread, random);
+    if (after > 0n) {
+      this.#isPostponed = true;
+      this.#wait(after, source);
       return;
     }
-    if (this.#network?.navigator?.onLine === false && this.#state.kind === "waiting") {
+    if (this.#network.navigator?.onLine === false && this.#state.kind === "waiting") {
       this.#set({ kind: "offline" });
       // The flag can be wrong.
       this.#arm(() => this.#due(), OFFLINE_MS);
       return;
     }
     this.#due();
-  }
-
-  /** Spreads an overslept wait again; returns whether there is another wait. */
-  #postpone(late: bigint, source: WaitSource): boolean {
-    const random = seedForCall(this.#seed, this.#now());
-    const after = spreadAgain(late, greatest(this.#settings.spread, 0n), random);
-    if (after === 0n) {
-      return false;
-    }
-    this.#isPostponed = true;
-    this.#wait(after, source);
-    return true;
   }
 
   #due(): void {
@@ -379,7 +376,7 @@ export class ReconnectingWebSocket extends EventTarget {
       this.#detach();
       this.#ended(generation, TRANSIENT, 1006, reason, false);
     };
-    this.#arm(() => fail("the attempt has timed out"), Math.min(this.#options.connectTimeoutMs ?? 10_000, LONGEST_TIMER_MS));
+    this.#arm(() => fail("the attempt has timed out"), this.#options.connectTimeoutMs ?? 10_000);
     const about: Attempt = {
       number: this.#machine.attempt,
       needsFreshCredentials: this.#reauthentications > 0,
@@ -434,12 +431,15 @@ export class ReconnectingWebSocket extends EventTarget {
       }
       const wasOpen = this.#machine.phase.kind === "open";
       this.#detach();
-      if (!wasOpen) {
-        this.#ended(generation, TRANSIENT, code, reason, wasClean);
-        return;
+      let action: CloseAction | Within = "reconnect";
+      try {
+        if (wasOpen) {
+          action = closeAction(code, reason, this.#options.closeCodes);
+        }
+      } catch (error) {
+        this.dispatchEvent(new ConnectionErrorEvent(error));
       }
-      const action = closeAction(code, reason, this.#options.closeCodes);
-      if (action !== "reauthenticate") {
+      if (wasOpen && action !== "reauthenticate") {
         this.#reauthentications = 0;
       }
       this.#ended(generation, this.#outcome(generation, action), code, reason, wasClean, action === "end");
@@ -469,19 +469,14 @@ export class ReconnectingWebSocket extends EventTarget {
       const random = seedForCall(this.#seed, BigInt(generation));
       return { kind: "failed", failure: "throttled", asked: draw(action.from, action.to, random) };
     }
-    switch (action) {
-      case "end":
-      case "fatal":
-        return { kind: "permanent" };
-      case "unhealthy":
-        this.#machine.distrust(generation);
-        return TRANSIENT;
-      case "reauthenticate":
-        this.#reauthentications += 1;
-        return this.#reauthentications > MAX_REAUTHENTICATIONS ? { kind: "permanent" } : TRANSIENT;
-      default:
-        return TRANSIENT;
+    let isPermanent = action === "end" || action === "fatal";
+    if (action === "unhealthy") {
+      this.#machine.distrust(generation);
+    } else if (action === "reauthenticate") {
+      this.#reauthentications += 1;
+      isPermanent = this.#reauthentications > MAX_REAUTHENTICATIONS;
     }
+    return isPermanent ? { kind: "permanent" } : TRANSIENT;
   }
 
   #ended(generation: number, outcome: Outcome, code: number, reason: string, wasClean: boolean, isNormal = false): void {
@@ -541,12 +536,13 @@ export class ReconnectingWebSocket extends EventTarget {
     this.#socket = undefined;
   }
 
+  /** Sets the one timer; it fires earlier if timers cannot be that long. */
   #arm(callback: () => void, ms: number): void {
     this.#disarm();
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined;
       callback();
-    }, ms);
+    }, Math.min(ms, LONGEST_TIMER_MS));
   }
 
   #disarm(): void {

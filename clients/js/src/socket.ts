@@ -23,7 +23,7 @@ export type Constructor = new (url: string, protocols?: string[]) => Socket;
 export function constructorOf(given: Constructor | undefined): Constructor {
   const WebSocket = given ?? (globalThis as { WebSocket?: Constructor }).WebSocket;
   if (!WebSocket) {
-    throw new TypeError("this platform has no WebSocket: give a constructor in the option WebSocket");
+    throw new TypeError("no WebSocket on this platform: give a constructor in the option WebSocket");
   }
   return WebSocket;
 }

@@ -259,6 +259,43 @@ test("sendWhenRoom waits for room, and fails when the client is closed", async (
   await failed;
 });
 
+test("what waits in an open connection is limited by maxBytes, and each kind of outbox says what it does", async () => {
+  for (const kind of ["backpressure", "drop-oldest", "drop-newest", "fail-fast"] as const) {
+    const given = client({ outbox: { kind, maxBytes: 100 } });
+    given.last().open();
+    given.last().bufferedAmount = 96;
+    given.ws.send("ab");
+    given.last().bufferedAmount = 97;
+    const send = () => given.ws.send("cd");
+    if (kind.startsWith("drop")) {
+      send();
+      assert.deepEqual(given.types(), ["open", "dropped"]);
+    } else {
+      assert.throws(send, (error) => error instanceof SendError && error.kind === "full");
+    }
+    assert.throws(() => given.ws.send("x".repeat(51)), (error) => error instanceof SendError && error.kind === "too-long");
+    assert.deepEqual([given.last().sent, given.ws.bufferedAmount], [["ab"], 97]);
+  }
+});
+
+test("sendWhenRoom waits until the open connection has sent what waits in it", async () => {
+  const given = client({ outbox: { maxBytes: 100 } });
+  given.last().open();
+  given.last().bufferedAmount = 99;
+  const sent = given.ws.sendWhenRoom("ab");
+  await given.clock.advance(1_000);
+  assert.deepEqual(given.last().sent, []);
+  given.last().bufferedAmount = 10;
+  await given.clock.advance(50);
+  await sent;
+  assert.deepEqual(given.last().sent, ["ab"]);
+  given.last().bufferedAmount = 99;
+  const late = assert.rejects(given.ws.sendWhenRoom("cd"), (error) => error instanceof SendError && error.kind === "closed");
+  given.ws.close();
+  await given.clock.advance(50);
+  await late;
+});
+
 test("the state has the time of the next attempt, and every change is an event", async () => {
   const given = client();
   const states: string[] = [];

@@ -6,6 +6,7 @@
 mod client {
     mod acked;
     mod acking_server;
+    mod close_codes;
     mod events;
     mod failures;
     mod fleet;
