@@ -87,3 +87,41 @@ test("an overslept wait is spread over no more than its lateness and its span", 
   assert.equal(spreadAgain(3_600n * SECOND, 10n * SECOND, highest), 10n * SECOND);
   assert.equal(spreadAgain(3_600n * SECOND, 0n, highest), 0n);
 });
+
+/** Fails attempts without a wait; returns after how many, and how long after the first, outages were reported. */
+function reports(failures: readonly bigint[]): [number, bigint][] {
+  const machine = new ReconnectMachine(parsePolicy("zero max-attempts=inf").settings, 1n);
+  const reported: [number, bigint][] = [];
+  machine.reconnectNow(0n);
+  for (const now of failures) {
+    machine.ended(machine.generation, TRANSIENT, now);
+    const report = machine.takeUnreachableReport();
+    if (report) {
+      reported.push([report.attempts, report.lasted]);
+    }
+    assert.equal(machine.takeUnreachableReport(), undefined);
+    machine.due(now);
+  }
+  return reported;
+}
+
+test("an outage is reported after ten attempts, and again exactly when it has lasted twice as long", () => {
+  const ten = Array.from({ length: 10 }, (_, n) => BigInt(n + 1) * SECOND);
+  const twice = 20n * SECOND;
+  assert.deepEqual(reports(ten.slice(0, 9)), []);
+  assert.deepEqual(reports([...ten, twice - 1n]), [[10, 10n * SECOND]]);
+  assert.deepEqual(reports([...ten, twice - 1n, twice, twice + 1n, 2n * twice - 1n, 2n * twice]), [
+    [10, 10n * SECOND],
+    [12, twice],
+    [15, 2n * twice],
+  ]);
+});
+
+test("reports of an outage that has just begun are at least a second apart", () => {
+  const ten = Array.from({ length: 10 }, () => 1n);
+  assert.deepEqual(reports([...ten, 2n, SECOND, SECOND + 1n, 2n * SECOND + 1n, 2n * SECOND + 2n]), [
+    [10, 1n],
+    [13, SECOND + 1n],
+    [15, 2n * SECOND + 2n],
+  ]);
+});

@@ -155,6 +155,20 @@ test("rejected credentials are replaced once", async () => {
   assert.deepEqual([asked, given.ws.state], [[false, true], { kind: "stopped", reason: "permanent" }]);
 });
 
+test("an attempt that fails does not make rejected credentials good", async () => {
+  const asked: boolean[] = [];
+  const given = client({}, ({ needsFreshCredentials }) => {
+    asked.push(needsFreshCredentials);
+    return "wss://example";
+  });
+  given.last().open();
+  given.last().lose(3000);
+  await given.clock.advance(waitOf(given));
+  given.last().lose();
+  await given.clock.advance(waitOf(given));
+  assert.deepEqual(asked, [false, true, true]);
+});
+
 test("advice in a close frame decides the wait, for each client another", async () => {
   const waits = new Set<number>();
   for (let seed = 0n; seed < 100n; seed += 1n) {
@@ -366,6 +380,24 @@ test("an address that a function makes is made anew for each attempt, and its fa
   assert.deepEqual(given.types(), ["error", "close"]);
   await given.clock.advance(waitOf(given));
   assert.equal(given.last().url, "wss://example/?token=2");
+});
+
+test("an attempt that a listener has replaced neither ends nor delays the new one", async () => {
+  let calls = 0;
+  const given = client({ connectTimeoutMs: 3_000 }, () => {
+    calls += 1;
+    if (calls === 2) {
+      throw new Error("no token");
+    }
+    return "wss://example";
+  });
+  given.ws.addEventListener("error", () => given.ws.reconnectNow());
+  given.last().lose();
+  await given.clock.advance(waitOf(given));
+  // The second attempt has failed in the middle of the event, and the third is under way with its time limit.
+  assert.deepEqual([calls, given.ws.state.kind, given.types()], [3, "connecting", ["close", "error"]]);
+  await given.clock.advance(3_000);
+  assert.deepEqual([given.ws.state.kind, given.types()], ["waiting", ["close", "error", "close"]]);
 });
 
 test("an address that cannot be right is not tried again", async () => {
