@@ -21,6 +21,8 @@ pub struct SocketsBuilder {
     pub(super) close_timeout: Duration,
     pub(super) reject_by: RejectionRule,
     pub(super) max_closing: usize,
+    pub(super) max_closing_per_peer: Option<usize>,
+    pub(super) subprotocols: Arc<[Arc<str>]>,
     pub(super) rejection_timeout: Duration,
     pub(super) handshake_timeout: Duration,
     pub(super) first_byte_timeout: Duration,
@@ -41,18 +43,32 @@ pub enum SettingsError {
     MaxHandshakesPerPeer,
     /// The time for the first byte is zero.
     FirstByteTimeout,
+    /// The maximum number of rejected clients of a peer that are being closed is zero.
+    MaxClosingPerPeer,
+    /// A subprotocol is not a token.
+    Subprotocol {
+        /// Its place in the list, from 0.
+        index: usize,
+    },
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let sentence = match self {
             Self::Keepalive => "the keepalive's interval or timeout is 0; use more than 0, or None to disable it",
             Self::MaxHandshakes => "max_handshakes is 0, which rejects every connection; use 1 or more",
             Self::MaxHandshakesPerPeer => {
                 "max_handshakes_per_peer is 0, which rejects every connection; use 1 or more, or None for no limit"
             }
             Self::FirstByteTimeout => "first_byte_timeout is 0, which no client can meet; use more than 0",
-        })
+            Self::MaxClosingPerPeer => {
+                "max_closing_per_peer is 0, which closes no client; use 1 or more, or max_closing(0) to reject by a response"
+            }
+            Self::Subprotocol { index } => {
+                return write!(f, "subprotocol {index} is not a token; use letters, digits and any of !#$%&'*+-.^_`|~");
+            }
+        };
+        f.write_str(sentence)
     }
 }
 
@@ -69,6 +85,8 @@ impl SocketsBuilder {
             close_timeout: Duration::from_secs(5),
             reject_by: RejectionRule::new(|_, _| RejectBy::Response),
             max_closing: 256,
+            max_closing_per_peer: None,
+            subprotocols: Arc::default(),
             rejection_timeout: Duration::from_secs(2),
             handshake_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(1),
@@ -125,6 +143,38 @@ impl SocketsBuilder {
     /// response, so peers that never close keep out no other client. 0 rejects all clients by a response. Default 256.
     pub fn max_closing(self, max_closing: usize) -> Self {
         Self { max_closing, ..self }
+    }
+
+    /// Limits the number of rejected clients of one peer whose WebSocket is being closed at a time (minimum 1), so that one
+    /// cannot take all of [`max_closing`](Self::max_closing). Further ones are rejected by a response. A peer is an IPv4
+    /// address or the /64 network of an IPv6 address; it is known in [`Sockets::serve`](super::Sockets::serve), and in axum
+    /// if the router is served with connect info. No limit by default, since a proxy is one peer for many clients.
+    pub fn max_closing_per_peer(self, max_closing_per_peer: impl Into<Option<usize>>) -> Self {
+        Self { max_closing_per_peer: max_closing_per_peer.into(), ..self }
+    }
+
+    /// Sets the subprotocols that the server speaks, the preferred ones first. The first one that a client offers is selected,
+    /// and [`Accepted::subprotocol`](super::Accepted::subprotocol) is its name. Default: none.
+    ///
+    /// A browser fails a connection if its page offers subprotocols and the server selects none, with close code 1006. So a server
+    /// for pages that offer some needs this list, and clients that offer others cannot connect.
+    /// For [`Sockets::accept`](super::Sockets::accept) and [`Sockets::serve`](super::Sockets::serve), and with axum for
+    #[cfg_attr(
+        feature = "axum",
+        doc = "[`AdmittedUpgrade`](super::AdmittedUpgrade), unless the application selects one itself."
+    )]
+    #[cfg_attr(not(feature = "axum"), doc = "`AdmittedUpgrade`, unless the application selects one itself.")]
+    ///
+    /// ```
+    /// use stagger::admission::{Admission, random_secret};
+    /// use stagger_ws::server::Sockets;
+    ///
+    /// let admission = Admission::per_second(500).build(random_secret())?;
+    /// let sockets = Sockets::builder(admission).subprotocols(["chat.v2", "chat.v1"]).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn subprotocols(self, names: impl IntoIterator<Item: Into<Arc<str>>>) -> Self {
+        Self { subprotocols: names.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Sets how long a rejected client may take to read its close frame and reply to it, before its connection is

@@ -97,7 +97,8 @@
 //!   not a token; an admitted client that offers nothing but a token gets that one, and all others are up to the
 //!   application.
 //! - At most [`max_closing`](SocketsBuilder::max_closing) rejected clients are closed at a time; further ones get a 503. Each
-//!   has [`rejection_timeout`](SocketsBuilder::rejection_timeout) and 64 KiB to reply. With tungstenite, it has no buffers,
+//!   has [`rejection_timeout`](SocketsBuilder::rejection_timeout) and 64 KiB to reply, and
+//!   [`max_closing_per_peer`](SocketsBuilder::max_closing_per_peer) limits those of one address. With tungstenite, it has no buffers,
 //!   and is not one of the handshakes any more.
 //!
 //! # Requirements for the application
@@ -147,6 +148,7 @@ mod message;
 mod rejection;
 mod socket;
 mod sockets;
+mod subprotocol;
 mod upgrade;
 
 pub use builder::{SettingsError, SocketsBuilder};

@@ -1,11 +1,12 @@
 use core::fmt;
+use core::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Uri};
 use stagger::admission::{Admission, AdmissionControl, Admit};
 use stagger::time::{Clock as _, Tokio};
 use stagger_http::admission::try_admit;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::builder::{SettingsError, SocketsBuilder};
@@ -16,9 +17,11 @@ use super::counters::{Counters, SocketsSnapshot};
 use super::drain::plan::Drain;
 use super::drain::state::DrainState;
 use super::drain_handle::DrainHandle;
+use super::rejection::closing_slots::{ClosingSlot, ClosingSlots};
 use super::rejection::reject_by::RejectBy;
 use super::rejection::rejected::UpgradeRejected;
 use super::rejection::returned_token::returned_token;
+use super::subprotocol::is_token;
 
 /// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///
@@ -43,11 +46,17 @@ impl SocketsBuilder {
         if self.max_handshakes_per_peer == Some(0) {
             return Err(SettingsError::MaxHandshakesPerPeer);
         }
+        if self.max_closing_per_peer == Some(0) {
+            return Err(SettingsError::MaxClosingPerPeer);
+        }
+        if let Some(index) = self.subprotocols.iter().position(|name| !is_token(name)) {
+            return Err(SettingsError::Subprotocol { index });
+        }
         if self.first_byte_timeout.is_zero() {
             return Err(SettingsError::FirstByteTimeout);
         }
         let slots = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
-        let closing = Arc::new(Semaphore::new(self.max_closing.min(Semaphore::MAX_PERMITS)));
+        let closing = Arc::new(ClosingSlots::new(self.max_closing, self.max_closing_per_peer));
         let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
         let shared = Shared { settings: self, counters, registry, slots, closing, seed: stagger::seed() };
         Ok(Sockets { shared: Arc::new(shared) })
@@ -102,12 +111,12 @@ impl Sockets {
     }
 
     /// Returns a slot if a client that sent this request is to be rejected by a close. Counts it.
-    pub(super) fn try_close(&self, uri: &Uri, headers: &HeaderMap) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn try_close(&self, uri: &Uri, headers: &HeaderMap, address: Option<IpAddr>) -> Option<ClosingSlot> {
         let Shared { settings, counters, closing, .. } = &*self.shared;
         if settings.reject_by.choose(uri, headers) != RejectBy::Close {
             return None;
         }
-        let slot = Arc::clone(closing).try_acquire_owned().ok()?;
+        let slot = closing.try_take(address)?;
         counters.rejected_by_close.increment();
         Some(slot)
     }

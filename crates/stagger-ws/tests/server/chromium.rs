@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::reject_by_close::{rejected, serve, strict};
-use crate::support::{SECOND, dial, eventually};
+use crate::support::{SECOND, dial, eventually, unlimited};
 
 /// Names under which the browser may be installed.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -105,6 +105,17 @@ async fn a_page_in_chromium_reads_its_reservation_and_returns_by_it() {
     let _first = dial(address).await.unwrap();
     let by_response = page.closed(&format!("ws://{address}/feed"), "[]").await;
     assert_eq!(by_response, json!({ "opened": false, "code": 1006, "reason": "", "wasClean": false }));
+
+    // A page that offers subprotocols needs a server that selects one.
+    for (spoken, want) in [(&[][..], Value::Null), (&["chat"], json!("chat"))] {
+        let sockets = unlimited().subprotocols(spoken.iter().copied()).build().unwrap();
+        let (address, _tasks) = serve(&sockets, false);
+        let open = format!(
+            "new Promise(resolve => {{ const socket = new WebSocket('ws://{address}/feed', ['mail', 'chat']); \
+             socket.onopen = () => resolve(socket.protocol); socket.onclose = () => resolve(null) }})"
+        );
+        assert_eq!(page.eval(&open).await, want);
+    }
 
     for by_axum in [false, true] {
         let sockets = strict().build().unwrap();

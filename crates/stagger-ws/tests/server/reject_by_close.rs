@@ -11,7 +11,7 @@ use stagger::admission::{Admission, Reservation, Secret};
 use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{AcceptError, AdmittedUpgrade, Drain, RejectBy, Sockets, SocketsBuilder};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -59,6 +59,7 @@ pub(crate) fn serve(sockets: &Sockets, by_axum: bool) -> (SocketAddr, JoinSet<()
             upgrade
         };
         let app = Router::new().route("/feed", any(handler)).with_state(server);
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
         tasks.spawn(async move { axum::serve(listener, app).await.unwrap() });
     } else {
         tasks.spawn(async move { server.serve(listener, echo).await });
@@ -68,7 +69,14 @@ pub(crate) fn serve(sockets: &Sockets, by_axum: bool) -> (SocketAddr, JoinSet<()
 
 /// Sends a page's request, and returns the connection behind the head of the response, and the head.
 async fn page(address: SocketAddr, target: &str, protocols: &str) -> (TcpStream, String) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    page_from("127.0.0.1", address, target, protocols).await
+}
+
+/// Sends a page's request from this address.
+async fn page_from(from: &str, address: SocketAddr, target: &str, protocols: &str) -> (TcpStream, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
     stream.write_all(of_chromium(target, protocols).as_bytes()).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -285,6 +293,84 @@ async fn peers_that_never_close_take_at_most_max_closing_and_others_get_a_503() 
         }
         assert!(by_close, "a page gets a close again");
     }
+}
+
+// macOS has only one address on loopback.
+#[cfg(not(target_os = "macos"))]
+#[tokio::test]
+async fn one_address_takes_at_most_its_share_of_the_closes() {
+    for by_axum in [false, true] {
+        let settings = strict().max_closing(3).max_closing_per_peer(2).rejection_timeout(60 * SECOND);
+        let sockets = settings.build().unwrap();
+        let (address, _tasks) = serve(&sockets, by_axum);
+        let (_first, _) = page(address, "/feed", "").await;
+        let mut closing = Vec::new();
+        for _ in 0..2 {
+            closing.push(rejected(address, "/feed", "").await.0);
+        }
+        let (_, head) = page(address, "/feed", "").await;
+        assert!(head.starts_with("http/1.1 503 "), "{head}");
+        // All of 127.0.0.0/8 is this machine.
+        let other = page_from("127.0.0.2", address, "/feed", "").await;
+        assert!(other.1.starts_with("http/1.1 101 "), "{}", other.1);
+        // Two by a close each from the first address, and one from the other.
+        assert_eq!(sockets.snapshot().rejected_by_close, 3);
+    }
+}
+
+#[tokio::test]
+async fn a_subprotocol_of_the_server_is_selected_in_every_answer() {
+    for by_axum in [false, true] {
+        let sockets = strict().subprotocols(["chat.v2", "chat.v1"]).build().unwrap();
+        let (address, _tasks) = serve(&sockets, by_axum);
+        let selected = |head: &str| {
+            let lines = head.lines().filter_map(|line| line.strip_prefix("sec-websocket-protocol: "));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (_first, head) = page(address, "/feed", "mail, chat.v1, chat.v2").await;
+        assert!(head.starts_with("http/1.1 101 "), "{head}");
+        assert_eq!(selected(&head), ["chat.v2"]);
+        // Rejected by a close.
+        let (_, head) = page(address, "/feed", "mail, chat.v1").await;
+        assert_eq!(selected(&head), ["chat.v1"]);
+        let (_, head) = page(address, "/feed", "").await;
+        assert_eq!(selected(&head), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_handler_knows_the_subprotocol_and_unknown_ones_are_not_selected() {
+    let sockets = unlimited().subprotocols(["chat"]).build().unwrap();
+    for (offered, want) in [(Some("mail, chat"), Some("chat")), (Some("mail"), None), (None, None)] {
+        let (ours, theirs) = duplex(4096);
+        let mut request = "ws://feed.example/".into_client_request().unwrap();
+        if let Some(offered) = offered {
+            request.headers_mut().insert("sec-websocket-protocol", offered.parse().unwrap());
+        }
+        let (accepted, answered) = tokio::join!(sockets.accept(ours), client_async_with_config(request, theirs, None));
+        assert_eq!(accepted.unwrap().subprotocol.as_deref(), want, "{offered:?}");
+        match answered {
+            Ok((_, response)) => {
+                let selected = response.headers().get("sec-websocket-protocol").map(|name| name.to_str().unwrap());
+                assert_eq!(selected, want);
+            }
+            // As a browser does.
+            Err(error) => assert!(offered == Some("mail"), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn settings_that_close_nobody_or_name_no_subprotocol_are_rejected() {
+    let error = |settings: SocketsBuilder| settings.build().unwrap_err().to_string();
+    assert_eq!(
+        error(unlimited().max_closing_per_peer(0)),
+        "max_closing_per_peer is 0, which closes no client; use 1 or more, or max_closing(0) to reject by a response"
+    );
+    assert_eq!(
+        error(unlimited().subprotocols(["chat", "two words"])),
+        "subprotocol 1 is not a token; use letters, digits and any of !#$%&'*+-.^_`|~"
+    );
 }
 
 /// Sends the request of a page over a pipe, and reads its close.

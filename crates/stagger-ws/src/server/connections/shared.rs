@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 use super::registry::ConnectionRegistry;
 use crate::server::builder::SocketsBuilder;
 use crate::server::counters::Counters;
+use crate::server::rejection::closing_slots::ClosingSlots;
 
 /// The state that all connections of a server share.
 pub(in crate::server) struct Shared {
@@ -14,6 +15,6 @@ pub(in crate::server) struct Shared {
     pub(in crate::server) registry: ConnectionRegistry,
     pub(in crate::server) slots: Arc<Semaphore>,
     /// For rejected clients whose WebSocket is being closed.
-    pub(in crate::server) closing: Arc<Semaphore>,
+    pub(in crate::server) closing: Arc<ClosingSlots>,
     pub(in crate::server) seed: Seed,
 }

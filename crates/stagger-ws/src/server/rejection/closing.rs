@@ -5,11 +5,11 @@ use core::time::Duration;
 use std::io::{self, Cursor};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame, FrameHeader};
 
+use super::closing_slots::ClosingSlot;
 use super::rejected::UpgradeRejected;
 
 /// The maximum number of bytes that are read from a client until its close frame: what a page sends when its socket
@@ -24,7 +24,7 @@ pub(in crate::server) struct Closing<S> {
     pub(in crate::server) stream: S,
     pub(in crate::server) rejected: UpgradeRejected,
     /// Counts against [`max_closing`](crate::server::SocketsBuilder::max_closing).
-    pub(in crate::server) slot: OwnedSemaphorePermit,
+    pub(in crate::server) slot: ClosingSlot,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Closing<S> {

@@ -1,5 +1,5 @@
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use http::{HeaderValue, Request, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_tungstenite::tungstenite;
@@ -19,10 +18,12 @@ use super::handshakes::{HandshakeSlot, Handshakes, Silence};
 use crate::instant::saturating_add;
 use crate::server::connections::permit::ConnectionPermit;
 use crate::server::rejection::closing::Closing;
+use crate::server::rejection::closing_slots::ClosingSlot;
 use crate::server::rejection::rejected::UpgradeRejected;
 use crate::server::rejection::returned_token::{protocol_for_close, protocol_for_token, redact};
 use crate::server::socket::Socket;
 use crate::server::sockets::Sockets;
+use crate::server::subprotocol::{header_value, select};
 
 /// The pause after an `accept` error that is not caused by the peer, such as running out of file descriptors: the next
 /// call would fail, too.
@@ -36,6 +37,9 @@ pub struct Accepted<S> {
     /// The client's request: path, query and headers. The token of a reservation is not in the query any more, and
     /// headers with one are marked as sensitive.
     pub request: Request<()>,
+    /// The subprotocol that was selected from the server's
+    /// [`subprotocols`](crate::server::SocketsBuilder::subprotocols); `None` if the client offers none of them.
+    pub subprotocol: Option<Arc<str>>,
 }
 
 /// The reason why a stream did not become a WebSocket.
@@ -73,11 +77,11 @@ impl core::error::Error for AcceptError {
 /// What the admission has answered.
 #[expect(clippy::large_enum_variant, reason = "it lives as long as a handshake, which is boxed")]
 enum Answer {
-    Admitted(ConnectionPermit, Request<()>),
+    Admitted(ConnectionPermit, Request<()>, Option<Arc<str>>),
     /// By a response.
     Rejected(UpgradeRejected),
     /// By a close frame.
-    Close(UpgradeRejected, OwnedSemaphorePermit),
+    Close(UpgradeRejected, ClosingSlot),
 }
 
 /// What a handshake ends with.
@@ -92,20 +96,24 @@ enum Opened<S> {
 struct AdmissionCallback<'a> {
     sockets: &'a Sockets,
     since: Instant,
+    address: Option<IpAddr>,
     answer: &'a mut Option<Answer>,
 }
 
 impl Callback for AdmissionCallback<'_> {
     fn on_request(self, request: &Request<()>, mut response: Response) -> Result<Response, ErrorResponse> {
         let (uri, headers) = (request.uri(), request.headers());
+        let selected = select(&self.sockets.shared.settings.subprotocols, headers);
+        let protocol = header_value(selected.as_ref());
         let (answer, protocol) = match self.sockets.admit_since(Some(uri), headers, self.since) {
             Ok(permit) => {
                 let mut request = request.clone();
                 redact(&mut request);
-                (Answer::Admitted(permit, request), protocol_for_token(headers))
+                let protocol = protocol.or_else(|| protocol_for_token(headers));
+                (Answer::Admitted(permit, request, selected), protocol)
             }
-            Err(rejected) => match self.sockets.try_close(uri, headers) {
-                Some(slot) => (Answer::Close(rejected, slot), protocol_for_close(headers)),
+            Err(rejected) => match self.sockets.try_close(uri, headers, self.address) {
+                Some(slot) => (Answer::Close(rejected, slot), protocol.or_else(|| protocol_for_close(headers))),
                 None => {
                     *self.answer = Some(Answer::Rejected(rejected));
                     let mut response: ErrorResponse = rejected.response();
@@ -139,7 +147,7 @@ impl Sockets {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        match self.open(stream, Instant::now()).await? {
+        match self.open(stream, Instant::now(), None).await? {
             Opened::Accepted(accepted) => Ok(accepted),
             Opened::Closing(closing) => {
                 let rejected = closing.rejected;
@@ -149,13 +157,14 @@ impl Sockets {
         }
     }
 
-    async fn open<S>(&self, mut stream: S, since: Instant) -> Result<Opened<S>, AcceptError>
+    /// Performs the handshake with a client whose address may be known.
+    async fn open<S>(&self, mut stream: S, since: Instant, address: Option<IpAddr>) -> Result<Opened<S>, AcceptError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let settings = &self.shared.settings;
         let mut answer = None;
-        let callback = AdmissionCallback { sockets: self, since, answer: &mut answer };
+        let callback = AdmissionCallback { sockets: self, since, address, answer: &mut answer };
         // The handshake reads no byte behind the request, so its WebSocket, which has no buffers, can be replaced.
         let unbuffered = WebSocketConfig::default().read_buffer_size(0).write_buffer_size(0);
         let handshake = accept_hdr_async_with_config(&mut stream, callback, Some(unbuffered));
@@ -163,10 +172,10 @@ impl Sockets {
         let until = saturating_add(since, settings.handshake_timeout);
         let opened = timeout_at(until, Box::pin(handshake)).await.map(|opened| opened.map(drop));
         match (opened, answer) {
-            (Ok(Ok(())), Some(Answer::Admitted(permit, request))) => {
+            (Ok(Ok(())), Some(Answer::Admitted(permit, request, subprotocol))) => {
                 let socket =
                     WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings.websocket_config)).await;
-                Ok(Opened::Accepted(Accepted { socket: permit.wrap(socket), request }))
+                Ok(Opened::Accepted(Accepted { socket: permit.wrap(socket), request, subprotocol }))
             }
             (Ok(Ok(())), Some(Answer::Close(rejected, slot))) => {
                 Ok(Opened::Closing(Closing { stream, rejected, slot }))
@@ -264,7 +273,7 @@ impl Sockets {
         };
         tokio::select! {
             biased;
-            opened = self.open(stream, slot.since()) => opened.ok(),
+            opened = self.open(stream, slot.since(), Some(slot.peer())) => opened.ok(),
             () = slot.evicted() => {
                 counters.evicted.increment();
                 None

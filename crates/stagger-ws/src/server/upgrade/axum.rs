@@ -1,22 +1,24 @@
 use core::fmt;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::io;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{FromRef, FromRequestParts};
+use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::server::connections::permit::ConnectionPermit;
 use crate::server::message::{NO_CODE, SocketMessage};
 use crate::server::rejection::closing::MAX_READ;
+use crate::server::rejection::closing_slots::ClosingSlot;
 use crate::server::rejection::rejected::UpgradeRejected;
 use crate::server::rejection::returned_token::{protocol_for_close, protocol_for_token};
 use crate::server::socket::Socket;
 use crate::server::sockets::Sockets;
+use crate::server::subprotocol::{header_value, select};
 
 impl SocketMessage for Message {
     type Error = axum::Error;
@@ -89,7 +91,7 @@ pub struct AdmittedUpgrade {
     upgrade: WebSocketUpgrade,
     permit: ConnectionPermit,
     /// Selected if the application selects no subprotocol.
-    token_protocol: Option<HeaderValue>,
+    protocol: Option<HeaderValue>,
 }
 
 impl AdmittedUpgrade {
@@ -105,8 +107,8 @@ impl AdmittedUpgrade {
         H: FnOnce(Socket<WebSocket>) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let Self { mut upgrade, permit, token_protocol } = self;
-        if let Some(protocol) = token_protocol.filter(|_| upgrade.selected_protocol().is_none()) {
+        let Self { mut upgrade, permit, protocol } = self;
+        if let Some(protocol) = protocol.filter(|_| upgrade.selected_protocol().is_none()) {
             upgrade.set_selected_protocol(protocol);
         }
         upgrade.on_upgrade(move |socket| handler(permit.wrap(socket)))
@@ -123,12 +125,17 @@ where
         let upgrade = WebSocketUpgrade::from_request_parts(parts, state).await;
         let upgrade = upgrade.map_err(IntoResponse::into_response)?;
         let sockets = Sockets::from_ref(state);
+        let selected = header_value(select(&sockets.shared.settings.subprotocols, &parts.headers).as_ref());
         match sockets.admit_with_uri(&parts.uri, &parts.headers) {
-            Ok(permit) => Ok(Self { upgrade, permit, token_protocol: protocol_for_token(&parts.headers) }),
-            Err(rejected) => Err(match sockets.try_close(&parts.uri, &parts.headers) {
+            Ok(permit) => {
+                let protocol = selected.or_else(|| protocol_for_token(&parts.headers));
+                Ok(Self { upgrade, permit, protocol })
+            }
+            Err(rejected) => Err(match sockets.try_close(&parts.uri, &parts.headers, address(parts)) {
                 Some(slot) => {
                     let limit = sockets.shared.settings.rejection_timeout;
-                    accept_and_close(upgrade, &parts.headers, rejected, (slot, limit))
+                    let protocol = selected.or_else(|| protocol_for_close(&parts.headers));
+                    accept_and_close(upgrade, protocol, rejected, (slot, limit))
                 }
                 None => rejected.into_response(),
             }),
@@ -136,14 +143,19 @@ where
     }
 }
 
+/// Returns the address of the client, if the router is served with connect info.
+fn address(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
+}
+
 /// Creates the response that accepts the WebSocket of a rejected client. Its task closes it within the limit.
 fn accept_and_close(
     mut upgrade: WebSocketUpgrade,
-    headers: &HeaderMap,
+    protocol: Option<HeaderValue>,
     rejected: UpgradeRejected,
-    (slot, limit): (OwnedSemaphorePermit, Duration),
+    (slot, limit): (ClosingSlot, Duration),
 ) -> Response {
-    if let Some(protocol) = protocol_for_close(headers) {
+    if let Some(protocol) = protocol {
         upgrade.set_selected_protocol(protocol);
     }
     // At most one message is in memory at a time, and it is dropped.

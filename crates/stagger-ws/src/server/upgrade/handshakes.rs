@@ -1,9 +1,9 @@
 //! The handshakes in progress, and which of them makes room for a newer connection.
 
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::IpAddr;
 use core::pin::pin;
 use core::time::Duration;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::instant::saturating_add;
 use crate::server::builder::SocketsBuilder;
+use crate::server::rejection::peer::{PeerCounts, peer};
 use crate::sync::lock;
 
 /// The handshakes in progress of one listener. Their number is limited, so connections that hold one without using it
 /// must not keep out those that would.
 pub(super) struct Handshakes {
     max: usize,
-    max_per_peer: usize,
     /// The age from which a handshake that is not complete makes room.
     stale_after: Duration,
     state: Mutex<State>,
@@ -27,7 +27,6 @@ pub(super) struct Handshakes {
     changed: Notify,
 }
 
-#[derive(Default)]
 struct State {
     next_id: u64,
     /// Connections that have sent nothing, oldest first.
@@ -36,7 +35,7 @@ struct State {
     begun: BTreeMap<u64, Handshake>,
     /// The connection that has been asked to make room and has not replied.
     asked: Option<u64>,
-    by_peer: HashMap<IpAddr, usize>,
+    by_peer: PeerCounts,
 }
 
 #[derive(Clone)]
@@ -74,9 +73,8 @@ impl Handshakes {
     pub(super) fn new(settings: &SocketsBuilder) -> Self {
         Self {
             max: settings.max_handshakes,
-            max_per_peer: settings.max_handshakes_per_peer.unwrap_or(usize::MAX),
             stale_after: settings.first_byte_timeout,
-            state: Mutex::default(),
+            state: Mutex::new(State::new(settings.max_handshakes_per_peer)),
             changed: Notify::new(),
         }
     }
@@ -104,7 +102,7 @@ impl Handshakes {
     fn try_enter(self: &Arc<Self>, peer: IpAddr) -> Entry {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        if state.by_peer.get(&peer).is_some_and(|&number| number >= self.max_per_peer) {
+        if state.by_peer.is_at_limit(peer) {
             return Entry::PeerLimit;
         }
         let now = Instant::now();
@@ -115,12 +113,17 @@ impl Handshakes {
         state.next_id += 1;
         let handshake = Handshake { since: now, evict: Arc::default() };
         state.silent.insert(id, handshake.clone());
-        *state.by_peer.entry(peer).or_default() += 1;
+        state.by_peer.increment(peer);
         Entry::Entered(HandshakeSlot { handshakes: Arc::clone(self), id, peer, handshake })
     }
 }
 
 impl State {
+    fn new(max_per_peer: Option<usize>) -> Self {
+        let (silent, begun) = (BTreeMap::new(), BTreeMap::new());
+        Self { next_id: 0, silent, begun, asked: None, by_peer: PeerCounts::new(max_per_peer) }
+    }
+
     /// Asks one connection to make room, unless one has been asked already. Returns when to try again if there is none.
     fn make_room(&mut self, now: Instant, stale_after: Duration) -> Option<Instant> {
         if self.asked.is_some() {
@@ -147,6 +150,11 @@ impl HandshakeSlot {
     /// Returns when the connection was accepted.
     pub(super) const fn since(&self) -> Instant {
         self.handshake.since
+    }
+
+    /// Returns what counts as the peer of the connection.
+    pub(super) const fn peer(&self) -> IpAddr {
+        self.peer
     }
 
     /// Waits until the connection has sent something, at most until this time and only as long as it need not make room.
@@ -195,12 +203,7 @@ impl Drop for HandshakeSlot {
         state.silent.remove(&self.id);
         state.begun.remove(&self.id);
         state.asked.take_if(|asked| *asked == self.id);
-        if let Some(number) = state.by_peer.get_mut(&self.peer) {
-            *number -= 1;
-            if *number == 0 {
-                state.by_peer.remove(&self.peer);
-            }
-        }
+        state.by_peer.decrement(self.peer);
         drop(guard);
         self.handshakes.changed.notify_waiters();
     }
@@ -218,19 +221,9 @@ fn unnoticed_byte(stream: TcpStream) -> Option<TcpStream> {
     peek().ok().flatten()
 }
 
-/// Returns what counts as one peer: an IPv4 address, or the /64 network of an IPv6 address, since one host has all of it.
-fn peer(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            const NETWORK: u128 = !(u64::MAX as u128);
-            Ipv6Addr::from_bits(address.to_bits() & NETWORK).into()
-        }
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use core::net::Ipv6Addr;
     use std::io::Write as _;
 
     use futures_util::FutureExt as _;
@@ -308,18 +301,6 @@ mod tests {
             let until = Instant::now() + Duration::from_secs(3600);
             let stream = slot.first_byte(TcpStream::from_std(stream).unwrap(), until).await;
             assert_eq!(stream.map(|stream| stream.into_std().unwrap().peek(&mut [0]).unwrap()), want);
-        }
-    }
-
-    #[test]
-    fn a_peer_is_an_ipv4_address_or_an_ipv6_network() {
-        for (address, want) in [
-            ("192.0.2.1", "192.0.2.1"),
-            ("::ffff:192.0.2.1", "192.0.2.1"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-            ("2001:db8:1:2::", "2001:db8:1:2::"),
-        ] {
-            assert_eq!(peer(address.parse().unwrap()), want.parse::<IpAddr>().unwrap(), "{address}");
         }
     }
 }
