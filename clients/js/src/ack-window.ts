@@ -13,7 +13,10 @@ export type Ack<K> = { readonly one: K } | { readonly upTo: K };
 export interface Acks<K> {
   /** Returns the id of an outgoing message. Ids are unique among unacknowledged messages; for `upTo` they ascend. */
   id(message: Message): K;
-  /** Returns what an incoming message acknowledges; `undefined`: it is not an acknowledgement. */
+  /**
+   * Returns what an incoming message acknowledges; `undefined`: it is not an acknowledgement. Binary messages are a `Blob`, or an
+   * `ArrayBuffer` if `binaryType` says so.
+   */
   ack(data: unknown): Ack<K> | undefined;
   /** The maximum number of unacknowledged messages, at least 1. Default 64. */
   readonly window?: number;
@@ -144,13 +147,11 @@ export class AckWindow<K extends AckId> {
     this.#write();
   }
 
-  /** Records that a connection has ended. */
-  down(link: Link): void {
-    if (this.#link === link) {
-      this.#link = undefined;
-      this.#written = 0;
-      this.#watch();
-    }
+  /** Records that the connection has ended. The client has only one at a time, and closes it before the next one. */
+  down(): void {
+    this.#link = undefined;
+    this.#written = 0;
+    this.#watch();
   }
 
   /** Returns what an incoming message acknowledges, and whether it is delivered. */
@@ -242,10 +243,17 @@ export class AckWindow<K extends AckId> {
 
   /** Removes messages, and returns them. */
   #remove(isRemoved: (entry: Entry<K>, at: number) => boolean): Entry<K>[] {
-    const removed = this.#entries.filter((entry, at) => isRemoved(entry, at));
-    this.#written -= this.#entries.slice(0, this.#written).filter((entry) => removed.includes(entry)).length;
-    this.#entries = this.#entries.filter((entry) => !removed.includes(entry));
-    this.#bytes -= removed.reduce((sum, { bytes }) => sum + bytes, 0);
+    const [kept, removed, written]: [Entry<K>[], Entry<K>[], number] = [[], [], this.#written];
+    this.#entries.forEach((entry, at) => {
+      if (!isRemoved(entry, at)) {
+        kept.push(entry);
+        return;
+      }
+      removed.push(entry);
+      this.#bytes -= entry.bytes;
+      this.#written -= at < written ? 1 : 0;
+    });
+    this.#entries = kept;
     return removed;
   }
 

@@ -161,32 +161,39 @@ function withWindow<K extends AckId>(window: AckWindow<K>, WebSocket: Constructo
     }
 
     override close(code?: number, reason?: string): void {
-      window.down(this);
+      window.down();
       super.close(code, reason);
     }
 
     protected override opened(): void {
-      // A connection that the client has given up has no handlers.
-      if (this.onopen) {
-        window.up(this);
-        super.opened();
-      }
+      window.up(this);
+      super.opened();
+    }
+
+    protected override early(data: unknown): void {
+      // Before anything is sent again.
+      this.#process(data);
     }
 
     protected override received(event: Received): void {
+      if (this.#process(event.data)) {
+        super.received(event);
+      }
+    }
+
+    /** Processes a message that may be an acknowledgement; returns whether the client receives it. */
+    #process(data: unknown): boolean {
       try {
-        const { ack, isDelivered } = window.ackIn(event.data);
+        const { ack, isDelivered } = window.ackIn(data);
         if (ack) {
           window.acknowledge(ack);
         }
-        if (!isDelivered) {
-          return;
-        }
+        return isDelivered;
       } catch (error) {
         // Thrown by the function of the application.
         this.failed(error);
+        return true;
       }
-      super.received(event);
     }
   };
 }

@@ -21,6 +21,7 @@ export abstract class Layer implements Socket {
   onerror: ((event: never) => void) | null = null;
   onclose: ((event: never) => void) | null = null;
   onupgrade: (() => void) | null = null;
+  onearly: ((data: unknown) => void) | null = null;
   readonly #inner: Socket;
 
   constructor(url: string, protocols: string[] | undefined, WebSocket: Constructor | undefined) {
@@ -32,6 +33,7 @@ export abstract class Layer implements Socket {
     inner.onerror = (event) => this.onerror?.(event);
     inner.onclose = (event: Ended) => this.ended(event);
     inner.onupgrade = () => this.onupgrade?.();
+    inner.onearly = (data) => this.early(data);
   }
 
   get binaryType(): BinaryType {
@@ -71,6 +73,11 @@ export abstract class Layer implements Socket {
     this.onopen?.({} as never);
   }
 
+  /** Handles a message that was received before the connection opened. It is received again after that. */
+  protected early(data: unknown): void {
+    this.onearly?.(data);
+  }
+
   /** Handles a message. */
   protected received(event: Received): void {
     this.onmessage?.(event as never);
@@ -99,7 +106,7 @@ export abstract class Layer implements Socket {
 
   #detach(): void {
     const inner = this.#inner;
-    inner.onopen = inner.onmessage = inner.onclose = inner.onupgrade = null;
+    inner.onopen = inner.onmessage = inner.onclose = inner.onupgrade = inner.onearly = null;
     // Some implementations throw an error that nobody handles.
     inner.onerror = () => {};
   }

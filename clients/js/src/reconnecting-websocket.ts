@@ -2,13 +2,8 @@
 import { type Clock, LONGEST_TIMER_MS, PLATFORM } from "./clock.js";
 import { type CloseAction, closeAction, type CloseCodes, type Within } from "./close-codes.js";
 import { timerMs } from "./delays.js";
-import {
-  ConnectionCloseEvent,
-  ConnectionErrorEvent,
-  type ConnectionEventMap,
-  DroppedEvent,
-  UnreachableEvent,
-} from "./events.js";
+import { ConnectionCloseEvent, ConnectionErrorEvent, DroppedEvent, UnreachableEvent } from "./events.js";
+import type { ConnectionEventMap } from "./events.js";
 import { draw, greatest, least, randomSeed, seedForCall } from "./numbers.js";
 import { type Message, Outbox, type OutboxOptions, SendError } from "./outbox.js";
 import { type Outcome, ReconnectMachine, spreadAgain, type Step, type StopReason, TRANSIENT, type WaitSource } from "./reconnect.js";

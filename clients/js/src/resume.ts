@@ -102,6 +102,7 @@ export function withResume(resume: Resume, options: ResumeOptions = {}): Constru
     #decide(resumed: boolean): void {
       this.#isDecided = true;
       this.#quietly(() => resume.onDecided?.(resumed));
+      this.#buffered.forEach(({ data }) => this.early(data));
       super.opened();
       this.#buffered.splice(0).forEach((event) => this.#deliver(event));
     }

@@ -12,6 +12,8 @@ export interface Socket {
   onclose: ((event: never) => void) | null;
   /** Called before `onopen` by connections that negotiate in between. */
   onupgrade?: (() => void) | null;
+  /** Called before `onopen` by such connections with the messages that follow it. */
+  onearly?: ((data: unknown) => void) | null;
   send(data: never): void;
   close(code?: number, reason?: string): void;
 }

@@ -247,6 +247,29 @@ test("acknowledged messages are sent when the outcome is known", () => {
   assert.deepEqual(sockets[0]?.sent, ["me", "1"]);
 });
 
+test("acknowledgements that arrive during the negotiation count before anything is sent again", async () => {
+  const { WebSocket, sockets } = recorder();
+  const acks = {
+    id: (message: unknown) => Number(message),
+    ack: (data: unknown) => (String(data).startsWith("ack ") ? { upTo: Number(String(data).slice(4)) } : undefined),
+  };
+  const [clock, feed] = [new VirtualClock(), new Feed()];
+  const ws = new AckedWebSocket("wss://example", undefined, { acks, clock, WebSocket: withResume(feed, { WebSocket }) });
+  const received: unknown[] = [];
+  ws.addEventListener("message", ({ data }) => received.push(data));
+  sockets[0]?.open();
+  sockets[0]?.message("fresh");
+  ws.send("1");
+  ws.send("2");
+  sockets[0]?.lose();
+  assert.ok(ws.state.kind === "waiting");
+  await clock.advance(ws.state.until - clock.now());
+  sockets[1]?.open();
+  sockets[1]?.message("ack 1");
+  sockets[1]?.message("resumed");
+  assert.deepEqual([sockets[1]?.sent, received], [["2"], ["fresh", "resumed"]]);
+});
+
 /** A feed of numbered messages: each connection gets what follows its position, in order, as long as it is not killed. */
 class Numbers extends FakeSocket {
   /** The next message under way to the client: 0 is the answer to the position. */
