@@ -34,7 +34,7 @@ for (let id = 1; id <= messages; id += 1) {
 }
 await Promise.all(acknowledged);
 await ws.flushed();
-while (received.length < messages) {
+while (received.length < messages || pongs < 3) {
   await delay(2);
 }
 ws.close();
