@@ -304,10 +304,10 @@ test("the page receives every message once and in order over random kills, for 1
     const received: number[] = [];
     ws.addEventListener("message", ({ data }) => (/\d/.test(String(data)) ? received.push(Number(data)) : undefined));
     let newest = 0;
-    for (let n = 0; n < 80 || received.length < newest; n += 1) {
+    for (let n = 0; n < 60 || received.length < newest; n += 1) {
       assert.ok(n < 500);
-      // From the first 80 events on, nothing is killed, and nothing new is published.
-      const action = n < 80 ? Number(ownDraw(seed, BigInt(n)) % 8n) : n % 2;
+      // After 60 events, nothing is killed, and nothing new is published.
+      const action = n < 60 ? Number(ownDraw(seed, BigInt(n)) % 8n) : n % 2;
       const socket = sockets.at(-1);
       if (ws.state.kind === "waiting") {
         await clock.advance(5);
@@ -327,5 +327,5 @@ test("the page receives every message once and in order over random kills, for 1
     resumed += feed.decided.filter((is) => is).length;
     ws.close();
   }
-  assert.ok(kills > 3_000 && resumed > 1_000, `${kills} kills, ${resumed} times resumed`);
+  assert.ok(kills > 2_000 && resumed > 1_000, `${kills} kills, ${resumed} times resumed`);
 });

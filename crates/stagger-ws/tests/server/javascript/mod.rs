@@ -23,21 +23,21 @@ const STORE: &str = "JAVASCRIPT_SERVER_STORE";
 const READY: &str = "the server is listening";
 const MESSAGES: u64 = 400;
 
-/// Compiles the client into a directory. Returns its module.
-fn compiled(directory: &Path) -> PathBuf {
+/// Bundles the client into a directory. Returns its module.
+fn bundled(directory: &Path) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/js");
-    // `cargo xtask ci --only packages` unpacks the compiler if it is not installed.
-    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/share/nodejs/typescript/bin/tsc");
-    let compiler = if unpacked.is_file() {
-        Program::find("node").unwrap().arg(unpacked)
+    // `cargo xtask ci --only packages` unpacks the bundler if it is not installed.
+    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/bin/esbuild");
+    let bundler = if unpacked.is_file() {
+        Program::at(unpacked)
     } else {
-        Program::find("tsc").expect("TypeScript: run `cargo xtask ci --only packages`")
+        Program::find("esbuild").expect("esbuild: run `cargo xtask ci --only packages`")
     };
-    let compiler = compiler.arg("--project").arg(package.join("tsconfig.build.json")).arg("--outDir").arg(directory);
-    let compiled = compiler.run(60 * SECOND).unwrap();
-    assert_eq!(compiled.code(), Some(0), "{}", compiled.stdout_text());
-    fs::write(directory.join("package.json"), r#"{ "type": "module" }"#).unwrap();
-    directory.join("index.js")
+    let module = directory.join("client.mjs");
+    let bundler = bundler.arg(package.join("src/index.ts")).args(["--bundle", "--format=esm", "--target=es2022"]);
+    let bundled = bundler.arg(format!("--outfile={}", module.display())).run(60 * SECOND).unwrap();
+    assert_eq!(bundled.code(), Some(0), "{}", bundled.stderr_text());
+    module
 }
 
 /// The numbers that were received, in a file that outlives the server: a message is written before it is acknowledged.
@@ -117,7 +117,7 @@ async fn serve(Accepted { mut socket, request, .. }: Accepted<TcpStream>, store:
 #[test]
 fn a_client_in_javascript_loses_and_doubles_nothing_over_kills_of_the_server() {
     let directory = tempfile::tempdir().unwrap();
-    let client = compiled(&directory.path().join("client"));
+    let client = bundled(directory.path());
     let (store, port) = (directory.path().join("store"), Port::reserve().unwrap());
     let program = Program::this_test("javascript::serves_when_configured").unwrap();
     let program = program.env(PORT, port.number().to_string()).env(STORE, &store);
