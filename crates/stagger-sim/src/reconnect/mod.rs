@@ -43,6 +43,6 @@ mod simulation;
 mod tally;
 
 pub use figures::{Efficiency, Fairness, ReconnectFigures};
-pub use recorder::{AttemptTrace, ClientOutcome, ClientTrace, ReconnectRecorder};
+pub use recorder::{AttemptTrace, ClientOutcome, ClientTrace, ReconnectRecorder, ServerTrace};
 pub use scenario::{FirstAttempt, ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 pub use server::Acceptor;

@@ -66,6 +66,16 @@ pub enum ClientOutcome {
     Unfinished,
 }
 
+/// What a server sees of its clients after a restart, without knowing which is which. Times are measured from the start of the
+/// scenario. Complete: it is the input of [`ReconnectRecorder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerTrace<'a> {
+    /// Times at which attempts arrived.
+    pub arrivals: &'a [Duration],
+    /// Times at which clients were connected.
+    pub connects: &'a [Duration],
+}
+
 impl<'a> ReconnectRecorder<'a> {
     /// Creates an empty recorder. Of the scenario, only the number of clients, the rate and the sample are used.
     #[must_use]
@@ -118,6 +128,20 @@ impl<'a> ReconnectRecorder<'a> {
         }
     }
 
+    /// Records what a server saw of all clients, instead of their traces. Connections beyond the number of clients are ignored.
+    ///
+    /// A server knows neither which client makes an attempt nor when a client notices a loss, so recovery times run from the start
+    /// of the scenario, and what belongs to single clients is `None`, zero or empty: the attempts and the waits of each, and
+    /// those in flight.
+    pub fn record_server(&mut self, trace: &ServerTrace<'_>) {
+        let tally = &mut self.tally;
+        trace.arrivals.iter().for_each(|at| tally.arrivals.add(micros(*at)));
+        let clients = usize::try_from(self.scenario.clients()).unwrap_or(usize::MAX);
+        let connects = &trace.connects[..trace.connects.len().min(clients)];
+        connects.iter().for_each(|at| tally.connected_unknown(micros(*at)));
+        tally.unfinished = (clients - connects.len()) as u64;
+    }
+
     /// Returns the figures. `peak_backlog`, the maximum number of pending handshakes, is known to the server only.
     #[must_use]
     pub fn figures(self, peak_backlog: u64) -> ReconnectFigures {
@@ -157,6 +181,23 @@ mod tests {
         // At 25 ms all three clients have an attempt in flight, one of them forever.
         assert_eq!(figures.peak_in_flight, 3);
         assert_eq!(figures.sample, [vec![ms(20), ms(150)]]);
+    }
+
+    #[test]
+    fn the_view_of_a_server_has_the_figures_that_need_no_single_client() {
+        let scenario = ReconnectScenario::builder(3).rate(10.0).build().unwrap();
+        let mut recorder = ReconnectRecorder::new(&scenario);
+        let (arrivals, connects) = ([ms(20), ms(150), ms(160)], [ms(30), ms(170)]);
+        recorder.record_server(&ServerTrace { arrivals: &arrivals, connects: &connects });
+        let figures = recorder.figures(2);
+        assert_eq!((figures.connected, figures.gave_up, figures.unfinished), (2, 0, 1));
+        assert_eq!((figures.attempts, figures.arrivals.counts()), (3, &[1, 2][..]));
+        assert_eq!((figures.t50, figures.t99, figures.peak()), (Some(ms(170)), None, 2));
+        assert_eq!((figures.recovered_p50, figures.attempts_p50, figures.peak_in_flight), (Some(ms(170)), None, 0));
+
+        let mut recorder = ReconnectRecorder::new(&scenario);
+        recorder.record_server(&ServerTrace { arrivals: &arrivals, connects: &[ms(30); 5] });
+        assert_eq!(recorder.figures(0).connected, 3, "no more than there are clients");
     }
 
     #[test]

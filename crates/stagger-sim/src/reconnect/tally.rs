@@ -32,6 +32,13 @@ impl Tally {
         self.attempts.add(u64::from(attempts));
     }
 
+    /// Records that a client was connected of which nothing else is known; its recovery time runs from the start.
+    pub(super) fn connected_unknown(&mut self, at: u64) {
+        self.connects.add(at);
+        self.connected_at.add(at);
+        self.recovery_times.add(at);
+    }
+
     pub(super) fn gave_up(&mut self, attempts: u32) {
         self.gave_up += 1;
         self.attempts.add(u64::from(attempts));

@@ -28,7 +28,7 @@ mod spec;
 mod verdict;
 
 pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport, SweptPart, SweptSetting};
-pub use measurements::{Measurements, ServerCounts};
+pub use measurements::{Agreement, ComparedFigure, Measurements, ServerCounts};
 pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
 pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
 pub use spec::{
