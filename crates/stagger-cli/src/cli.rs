@@ -65,6 +65,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     DrillServer(crate::drill::ServeArgs),
     #[command(hide = true)]
+    DrillGuard(crate::drill::GuardArgs),
+    #[command(hide = true)]
     DrillOutageServer(crate::drill::OutageServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
     Serve(serve::ServeArgs),

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args, &term),
         Command::Drill(args) => drill::run(args, &term),
         Command::DrillServer(args) => drill::serve(args),
+        Command::DrillGuard(args) => drill::guard(args),
         Command::DrillOutageServer(args) => drill::serve_outage(args),
         Command::Advise(args) => advise::run(args, &term),
         Command::Serve(args) => cli::serve::run(args),

@@ -29,6 +29,8 @@ mod control;
 mod descendants;
 #[path = "cli/drill.rs"]
 mod drill;
+#[path = "cli/drill_client.rs"]
+mod drill_client;
 #[path = "cli/drill_outage.rs"]
 mod drill_outage;
 #[path = "cli/files.rs"]

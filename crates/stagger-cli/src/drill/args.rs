@@ -13,7 +13,8 @@ Examples:
   stagger drill --clients 500 --compare 'socket.io,ours: exponential base=1s'
   stagger drill outage --rate 80/s --compare 'zero max-attempts=3,aws-sdk'
   stagger drill --url ws://127.0.0.1:9000/feed --capacity 500/s \\
-        --restart-cmd 'systemctl restart feed'",
+        --restart-cmd 'systemctl restart feed'
+  stagger drill --client 'node clients.mjs' --policy reconnecting-websocket",
     after_help = "\
 Without arguments, runs three policies with 3,000 clients each, which takes half a minute; `drill outage` runs two policies in \
 20 seconds.
@@ -23,6 +24,8 @@ window and downtime that were measured. `drill outage` measures the latency, and
 success, the attempts per request and the longest queue. A run is marked unreliable, and has no verdict, if the machine, rather than the policy, may have \
 shaped the result. Assertions use the same metric names as in `stagger simulate` and apply to the measured rows only. \
 After Ctrl-C, the report contains the runs that have finished.
+
+A command of --client is started without a shell. It opens STAGGER_DRILL_CLIENTS WebSockets to STAGGER_DRILL_URL, which reconnect whenever they are lost, until it is killed with its process group. If its clients can, they use STAGGER_DRILL_POLICY, STAGGER_DRILL_SEED, and STAGGER_DRILL_FIRST, the number of the first client of the process. What it prints is shown only if it fails.
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or if a system limit is too low; 125 if \
 something cannot be read, written or started; 130 after Ctrl-C, 143 after SIGTERM."
@@ -97,6 +100,21 @@ pub(crate) struct DrillArgs {
     #[arg(long, requires = "url", help_heading = "Drill")]
     pub(super) i_own_this_server: bool,
 
+    /// Run the clients of this command, such as 'node client.mjs', instead of stagger's own, and compare what the server sees of
+    /// them with what --policy predicts (reconnect). The command finds the address of the server, the number of clients and
+    /// more in the environment; see below
+    #[arg(long, value_name = "COMMAND", conflicts_with = "url", help_heading = "Drill")]
+    pub(super) client: Option<String>,
+
+    /// Number of processes of --client that share the clients [default: 1]
+    #[arg(long, value_name = "N", requires = "client", help_heading = "Drill")]
+    pub(super) processes: Option<String>,
+
+    /// Command of the server that the clients of --client need. It must listen on 127.0.0.1, at the port in the environment
+    /// variable PORT; a relay before it is killed and restarted in its place
+    #[arg(long, value_name = "COMMAND", requires = "client", help_heading = "Drill")]
+    pub(super) server: Option<String>,
+
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
 
@@ -130,6 +148,7 @@ impl DrillArgs {
             ("--capacity", self.capacity.is_some()),
             ("--listen-backlog", self.listen_backlog.is_some()),
             ("--url", self.url.is_some()),
+            ("--client", self.client.is_some()),
         ];
         let outage = [
             ("--rate", self.rate.is_some()),

@@ -25,12 +25,15 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
     let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any))?;
-    let (clients, clients_note) = limits::clients(settings.clients)?;
+    let foreign = settings.foreign.as_ref();
+    let is_relayed = foreign.is_some_and(|clients| clients.server.is_some());
+    let (clients, clients_note) = limits::clients(settings.clients, if is_relayed { 2 } else { 1 })?;
     let (listen_backlog, backlog_note) = limits::listen_backlog(settings.listen_backlog, clients)?;
     let external = ExternalServer::from_args(args)?;
     let to_loopback =
         external.as_ref().is_none_or(|external| external.address.is_ipv4() && external.address.ip().is_loopback());
-    let sources = limits::sources(clients, to_loopback)?;
+    // Clients of a command choose their addresses themselves.
+    let sources = limits::sources(clients, to_loopback && foreign.is_none())?;
     let outputs = Outputs::open(&args.outputs)?;
     for note in [clients_note, backlog_note.filter(|_| external.is_none())].into_iter().flatten() {
         say(&format!("note: {note}"));
@@ -46,6 +49,7 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
         sources: &sources,
         listen_backlog,
         external: external.as_ref(),
+        foreign,
         runtime: &runtime,
         timer_lag: &timer_lag,
         interrupt: &interrupt,

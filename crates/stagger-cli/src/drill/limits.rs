@@ -10,17 +10,17 @@ const RESERVED_FILES: u64 = 200;
 
 /// Returns the number of clients that the open-file limit allows. If no number was requested and the limit is too low
 /// for the default, returns a lower number and a note. Raises the soft limit of this process, which the server
-/// inherits.
-pub(super) fn clients(requested: Option<u32>) -> Result<(u32, Option<String>), CliError> {
+/// inherits. Each client has `connections` of a process; a relay has two.
+pub(super) fn clients(requested: Option<u32>, connections: u64) -> Result<(u32, Option<String>), CliError> {
     let wanted = requested.unwrap_or(CLIENTS);
-    let Err(limit) = descriptors(u64::from(wanted) + RESERVED_FILES) else { return Ok((wanted, None)) };
-    let allowed = u32::try_from(limit.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX);
-    let needed = u64::from(wanted) + RESERVED_FILES;
+    let needed = u64::from(wanted) * connections + RESERVED_FILES;
+    let Err(limit) = descriptors(needed) else { return Ok((wanted, None)) };
+    let allowed = u32::try_from(limit.saturating_sub(RESERVED_FILES) / connections).unwrap_or(u32::MAX);
     let remedy = format!(
         "raise the limit as root: ulimit -Hn {needed} (permanently: `* hard nofile {needed}` in /etc/security/limits.conf)"
     );
     if requested.is_none() && allowed > 0 {
-        return clients(Some(allowed)).map(|(clients, _)| {
+        return clients(Some(allowed), connections).map(|(clients, _)| {
             let note = format!(
                 "the limit of {limit} open files allows {} clients instead of {}; for more, {remedy}",
                 count(clients),

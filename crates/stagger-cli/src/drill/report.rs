@@ -1,10 +1,11 @@
 use core::time::Duration;
 
-use stagger_sim::reconnect::{self, ReconnectRecorder, ReconnectScenario};
+use stagger_sim::reconnect::{self, ReconnectFigures, ReconnectRecorder, ReconnectScenario};
 use stagger_sim::storm::{Measurements, StormReport};
 
+use super::foreign;
 use super::log::ClientTrace;
-use super::run::Run;
+use super::run::{Observed, Run};
 use super::settings::Settings;
 use crate::output::error::CliError;
 use crate::storm::SAMPLED_CLIENTS;
@@ -17,17 +18,31 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
     for run in runs {
         let scenario = scenario(settings, clients, &[&run.measured])?;
         let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
-        let mut record = ReconnectRecorder::new(&scenario);
-        for ClientTrace { lost, attempts, outcome } in &run.traces {
-            record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
-        }
-        let (real, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
+        let mut measured = run.measured.clone();
+        let (real, simulated) = match &run.observed {
+            Observed::ByClients(traces) => (by_clients(traces, &scenario, peak), scenario.run(&run.policy, seed)),
+            Observed::ByServer(view) => {
+                let down = Duration::try_from_secs_f64(measured.down_s.unwrap_or(0.0)).unwrap_or_default();
+                let simulated = foreign::simulate(&scenario, &run.policy, seed, down);
+                let real = view.figures(&scenario, peak);
+                measured.agreement = Some(foreign::agreement(&real, &simulated, !measured.warnings.is_empty()));
+                (real, simulated.into_iter().next().unwrap_or_default())
+            }
+        };
         let row = |kind: &str| format!("{}, {kind}", run.name);
-        storm =
-            storm.with_strategy(row("measured"), &run.policy, [(seed, &real)]).with_measurements(run.measured.clone());
+        storm = storm.with_strategy(row("measured"), &run.policy, [(seed, &real)]).with_measurements(measured);
         storm = storm.with_strategy(row("simulated"), &run.policy, [(seed, &simulated)]);
     }
     Ok(storm)
+}
+
+/// Returns the figures of clients that recorded what they did.
+fn by_clients(traces: &[ClientTrace], scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
+    let mut record = ReconnectRecorder::new(scenario);
+    for ClientTrace { lost, attempts, outcome } in traces {
+        record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
+    }
+    record.figures(peak_backlog)
 }
 
 /// Returns the scenario of the drill, with the means of the measurements.
@@ -62,7 +77,7 @@ mod tests {
         let ms = Duration::from_millis;
         let attempts = vec![AttemptTrace { sent: ms(300), answered: Some(ms(310)) }];
         let traces = vec![ClientTrace { lost: ms(50), attempts, outcome: ClientOutcome::Connected }];
-        Run { name: name.to_owned(), policy: Policy::DEFAULT, traces, measured }
+        Run { name: name.to_owned(), policy: Policy::DEFAULT, observed: Observed::ByClients(traces), measured }
     }
 
     #[test]
@@ -75,6 +90,7 @@ mod tests {
             horizon: Duration::from_secs(60),
             listen_backlog: None,
             policies: Vec::new(),
+            foreign: None,
             seed: Seed::new(1),
         };
         let storm = report(&settings, 1, &[run("short", 0.0), run("long", 3.0)]).unwrap();

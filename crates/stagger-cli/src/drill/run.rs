@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use super::client::ClientConfig;
 use super::counters::{CpuTicks, TcpCounters};
 use super::fleet::{Fleet, PROBES};
+use super::foreign::{self, ForeignClients, ServerView};
 use super::log::ClientTrace;
 use super::serve::ServeArgs;
 use super::server::Server;
@@ -33,6 +34,7 @@ pub(super) struct Drill<'a> {
     pub(super) sources: &'a [Option<Ipv4Addr>],
     pub(super) listen_backlog: u32,
     pub(super) external: Option<&'a ExternalServer>,
+    pub(super) foreign: Option<&'a ForeignClients>,
     pub(super) runtime: &'a Runtime,
     pub(super) timer_lag: &'a TimerLag,
     pub(super) interrupt: &'a Interrupt,
@@ -43,12 +45,21 @@ pub(super) struct Drill<'a> {
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) policy: Policy,
-    pub(super) traces: Vec<ClientTrace>,
+    pub(super) observed: Observed,
     pub(super) measured: Measurements,
 }
 
+/// What the figures of a run are computed from.
 #[derive(Debug)]
-enum RunError {
+pub(super) enum Observed {
+    /// What each client recorded.
+    ByClients(Vec<ClientTrace>),
+    /// What the server saw of clients that record nothing.
+    ByServer(ServerView),
+}
+
+#[derive(Debug)]
+pub(super) enum RunError {
     Interrupted,
     Failed(CliError),
 }
@@ -60,10 +71,10 @@ impl From<CliError> for RunError {
 }
 
 /// Interval at which the drill samples the status of the clients.
-const TICK: Duration = Duration::from_millis(100);
-const TICKS_PER_SECOND: usize = 10;
+pub(super) const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICKS_PER_SECOND: usize = 10;
 /// Time between the last initial connection and the start of the storm.
-const SETTLE: Duration = Duration::from_millis(500);
+pub(super) const SETTLE: Duration = Duration::from_millis(500);
 /// Time without a new connection after which connecting has failed.
 const CONNECT_STALL: Duration = Duration::from_secs(15);
 /// Time that the user has to restart an external server.
@@ -74,7 +85,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 impl Drill<'_> {
     /// Runs the drill with one policy; returns `None` if it was interrupted.
     pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
-        match self.try_run(name, policy) {
+        let run = match self.foreign {
+            Some(clients) => foreign::run(self, clients, name, policy),
+            None => self.try_run(name, policy),
+        };
+        match run {
             Ok(run) => Ok(Some(run)),
             Err(RunError::Interrupted) => Ok(None),
             Err(RunError::Failed(error)) => Err(error),
@@ -155,9 +170,17 @@ impl Drill<'_> {
 
     /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit, since
     /// only the restarted server is measured.
-    fn first_server(&self) -> ServeArgs {
+    pub(super) fn first_server(&self) -> ServeArgs {
         let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        ServeArgs { address, listen_backlog: self.listen_backlog, rate: None, backlog: 1, since: 0 }
+        ServeArgs {
+            address,
+            listen_backlog: self.listen_backlog,
+            rate: None,
+            backlog: 1,
+            since: 0,
+            record: 0,
+            forward: None,
+        }
     }
 
     /// Waits until all clients are connected for the first time.
@@ -256,7 +279,7 @@ impl Drill<'_> {
     }
 
     /// Sleeps for `duration`; fails as soon as the drill is interrupted.
-    fn sleep(&self, duration: Duration) -> Result<(), RunError> {
+    pub(super) fn sleep(&self, duration: Duration) -> Result<(), RunError> {
         let started = Instant::now();
         loop {
             if self.interrupt.is_requested() {
@@ -305,7 +328,7 @@ impl Drill<'_> {
             let unaffected = self.clients as usize - traces.len();
             measured.warnings.push(format!("{unaffected} clients never lost their connections"));
         }
-        Run { name: name.to_owned(), policy: *policy, traces, measured }
+        Run { name: name.to_owned(), policy: *policy, observed: Observed::ByClients(traces), measured }
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde::de::DeserializeOwned;
 
+use super::serve::ServerStatus;
 use crate::output::error::CliError;
 
 /// The drill's own server: this program in a separate process, which can be killed and which ends when the drill does.
@@ -63,6 +64,15 @@ impl Server {
         written.map_err(|source| CliError::io("cannot write to the drill's server", source))
     }
 
+    /// Returns the status of the server, which may take as long as it takes to be scheduled.
+    pub(super) fn status(&mut self) -> Result<ServerStatus, CliError> {
+        self.tell("\n")?;
+        let mut line = String::new();
+        let read = self.stdout.read_line(&mut line);
+        let status = read.and_then(|_| serde_json::from_str(&line).map_err(Into::into));
+        status.map_err(|source| CliError::io("cannot read the status of the drill's server", source))
+    }
+
     /// Ends the server and returns what it counted.
     pub(super) fn report<T: DeserializeOwned>(mut self) -> Result<T, CliError> {
         drop(self.child.stdin.take());
@@ -74,7 +84,7 @@ impl Server {
 }
 
 /// Returns the path of this program. On Linux it is valid even if the file has been replaced since the start.
-fn this_program() -> std::io::Result<PathBuf> {
+pub(super) fn this_program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
 

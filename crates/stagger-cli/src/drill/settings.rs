@@ -3,6 +3,7 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::args::DrillArgs;
+use super::foreign::{CommandLine, ForeignClients};
 use crate::output::error::CliError;
 use crate::storm::{named_policies, number_duplicates, parse};
 
@@ -17,6 +18,8 @@ pub(super) struct Settings {
     /// `None` for the number of clients, or the limit of the kernel if it is lower.
     pub(super) listen_backlog: Option<u32>,
     pub(super) policies: Vec<(String, Policy)>,
+    /// The clients of --client; `None` for those of this program.
+    pub(super) foreign: Option<ForeignClients>,
     pub(super) seed: Seed,
 }
 
@@ -42,6 +45,11 @@ impl Settings {
                 "--url: the capacity of your server is required for the metrics and the simulation; add it, such as --capacity 500/s",
             ));
         }
+        if args.client.is_some() && args.compare.is_empty() && !args.policy.is_given() {
+            return Err(CliError::usage(
+                "--client: the policy that these clients are expected to have is required; add it, such as --policy socket.io (`stagger plan --list` shows all)",
+            ));
+        }
         let mut policies = if args.compare.is_empty() && !args.policy.is_given() {
             named_policies(&DEFAULT_POLICIES.map(str::to_owned), &args.policy)?
         } else {
@@ -57,9 +65,20 @@ impl Settings {
             horizon: parse_flag("--horizon", &args.horizon, parse::duration)?.unwrap_or(HORIZON),
             listen_backlog: parse_flag("--listen-backlog", &args.listen_backlog, parse::count_u32)?,
             policies,
+            foreign: foreign_clients(args)?,
             seed: Seed::new(args.policy.seed.unwrap_or(SEED)),
         })
     }
+}
+
+/// Returns the clients of --client, if it is given.
+fn foreign_clients(args: &DrillArgs) -> Result<Option<ForeignClients>, CliError> {
+    let Some(client) = &args.client else { return Ok(None) };
+    Ok(Some(ForeignClients {
+        command: CommandLine::parse("--client", client)?,
+        processes: parse_flag("--processes", &args.processes, parse::count_u32)?.unwrap_or(1),
+        server: args.server.as_deref().map(|server| CommandLine::parse("--server", server)).transpose()?,
+    }))
 }
 
 pub(super) fn parse_flag<T>(

@@ -1,7 +1,7 @@
 use stagger_sim::storm::StormReport;
 
 use super::key_figures::{self, KeyRow};
-use super::measurements::{is_measured, measurements, unreliable_runs};
+use super::measurements::{agreements, is_measured, measurements, unreliable_runs};
 use super::results::{Cell, Results, describe};
 use super::summary::{conclusion, seeds};
 use crate::plot::page::{Chart, Front, frame, headings, section};
@@ -41,7 +41,7 @@ pub(crate) fn page(storm: &StormReport, results: &Results<'_>, charts: &[Chart],
     let seeds = seeds(results).map(|seeds| format!("; {seeds}")).unwrap_or_default();
     let front = Front {
         heading: &format!("Retry storm, {heading}"),
-        answer: &conclusion(storm, results),
+        answer: &[conclusion(storm, results), agreements(storm)].concat(),
         scenario: &(describe(storm) + &seeds),
     };
     frame(&front, &out, json, command)

@@ -1,6 +1,6 @@
 use stagger_sim::storm::StormReport;
 
-use super::measurements::{measurements, unreliable_runs};
+use super::measurements::{agreements, measurements, unreliable_runs};
 use super::results::{Results, describe};
 
 /// Returns the table as Markdown, with the best value of each column in bold.
@@ -17,8 +17,8 @@ pub(crate) fn table(storm: &StormReport, results: &Results<'_>) -> String {
     for (name, policy, _) in results.policies() {
         out.push_str(&format!("- {}: `{policy}`\n", escaped(&name)));
     }
-    for remark in unreliable_runs(storm).iter().chain(&measurements(storm)) {
-        out.push_str(&format!("- {}\n", escaped(remark)));
+    for remark in [unreliable_runs(storm), agreements(storm), measurements(storm)].into_iter().flatten() {
+        out.push_str(&format!("- {}\n", escaped(&remark)));
     }
     out
 }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_sim::storm::{Measurements, StormReport};
+use stagger_sim::storm::{Agreement, ComparedFigure, Measurements, ReconnectReport, StormReport};
 
 use crate::plan::brief::brief;
 use crate::plot::Unit;
@@ -32,6 +32,58 @@ pub(crate) fn unreliable_runs(storm: &StormReport) -> Vec<String> {
     doubted.iter().map(sentence).collect()
 }
 
+/// Returns one sentence for each run that was compared with simulations: whether they agree, the figures, and the largest
+/// difference.
+pub(crate) fn agreements(storm: &StormReport) -> Vec<String> {
+    let compared = measured_runs(storm).filter_map(|(name, measured)| Some((name, measured.agreement.as_ref()?)));
+    compared.map(|(name, agreement)| format!("{name}: {}", verdict(agreement))).collect()
+}
+
+fn verdict(agreement: &Agreement) -> String {
+    let figure = |compared: &ComparedFigure| {
+        let (heading, text) = (heading(&compared.figure), |value| figure_text(&compared.figure, value));
+        let range = match (compared.simulated_min, compared.simulated_max) {
+            (Some(min), Some(max)) if text(Some(min)) != text(Some(max)) => {
+                format!(" ({} to {})", text(Some(min)), text(Some(max)))
+            }
+            _ => String::new(),
+        };
+        format!("{heading} {} measured, {} simulated{range}", text(compared.measured), text(compared.simulated))
+    };
+    let (verdict, shown): (&str, fn(&ComparedFigure) -> bool) = match agreement.agrees {
+        None => ("no verdict, because the run is unreliable", |_| true),
+        Some(true) => ("agrees with the simulation within 10%", |_| true),
+        Some(false) => ("differs from the simulation by more than 10%", |compared| !compared.agrees),
+    };
+    let figures = agreement.figures.iter().filter(|compared| shown(compared)).map(figure);
+    let mut parts = vec![verdict.to_owned()];
+    parts.push(figures.collect::<Vec<_>>().join("; "));
+    if let Some((compared, difference)) = agreement.largest_difference() {
+        let side = if difference < 0.0 { "below" } else { "above" };
+        let percent = 100.0 * difference.abs();
+        parts.push(format!(
+            "the largest difference is that of {}, {percent:.0}% {side} the mean of {} simulations",
+            heading(&compared.figure),
+            agreement.simulations
+        ));
+    }
+    format!("{}: {}", parts[0], parts[1..].join("; "))
+}
+
+/// Returns the heading of a figure of a mass disconnect.
+fn heading(figure: &str) -> &str {
+    ReconnectReport::METRICS.iter().find(|metric| metric.key == figure).map_or(figure, |metric| metric.heading)
+}
+
+fn figure_text(figure: &str, value: Option<f64>) -> String {
+    let Some(value) = value else { return "never".to_owned() };
+    match figure {
+        "attempts_per_client" => format!("{value:.2}"),
+        _ if figure.ends_with("_s") => Unit::Seconds.label((value * 100.0).round() / 100.0),
+        _ => Unit::Count.label(value.round()),
+    }
+}
+
 fn measured_runs(storm: &StormReport) -> impl Iterator<Item = (&str, &Measurements)> {
     storm
         .strategies
@@ -42,7 +94,8 @@ fn measured_runs(storm: &StormReport) -> impl Iterator<Item = (&str, &Measuremen
 fn describe(measured: &Measurements) -> String {
     let time = |seconds: f64| brief(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let count = |number: u64| Unit::Count.label(number as f64);
-    let mut parts = vec![format!("connections lost within {}", time(measured.disconnect_window_s))];
+    let mut parts: Vec<String> = measured.client.iter().map(|command| format!("clients of `{command}`")).collect();
+    parts.push(format!("connections lost within {}", time(measured.disconnect_window_s)));
     if let Some(down) = measured.down_s {
         parts.push(format!("server down for {}", time(down)));
     }

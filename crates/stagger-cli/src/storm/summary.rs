@@ -1,6 +1,6 @@
 use stagger_sim::storm::{ReconnectSpec, ScenarioSpec, StormReport};
 
-use super::measurements::{measurements, unreliable_runs};
+use super::measurements::{agreements, measurements, unreliable_runs};
 use super::outage;
 use super::results::{Cell as ResultCell, Results, describe};
 use super::subject::policy_name;
@@ -51,8 +51,10 @@ pub(crate) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
         out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(&name)), "  ", options));
     }
     let remarks = seeds(results).into_iter().chain(conclusion(storm, results));
-    let machine_remarks =
-        measurements(storm).into_iter().chain(unreliable_runs(storm)).map(|remark| without_control(&remark));
+    let machine_remarks = [agreements(storm), measurements(storm), unreliable_runs(storm)]
+        .into_iter()
+        .flatten()
+        .map(|remark| without_control(&remark));
     for remark in remarks.chain(machine_remarks) {
         out.push_str(&paragraph(&remark, "  ", options));
     }

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::super::agreement::is_within;
 use super::document::Figures;
 
 /// A figure as measured and as simulated.
@@ -17,9 +18,6 @@ pub(super) struct Compared {
     pub(super) agrees: bool,
 }
 
-/// How far beyond the simulated values is agreement, as a share of them.
-const TOLERANCE: f64 = 0.1;
-
 /// Compares the figures that a policy is judged by.
 pub(super) fn compare(measured: &Figures, simulated: &[Figures]) -> Vec<Compared> {
     // Each with the difference that is noise: of a share, of attempts, of places in the queue.
@@ -31,10 +29,8 @@ pub(super) fn compare(measured: &Figures, simulated: &[Figures]) -> Vec<Compared
     ];
     let compared = figures.into_iter().map(|(figure, of, noise)| {
         let values = || simulated.iter().map(of);
-        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-        let room = |value: f64| (TOLERANCE * value.abs()).max(noise);
         let measured = of(measured);
-        let agrees = measured >= least - room(least) && measured <= most + room(most);
+        let agrees = is_within(measured, values(), noise);
         let mean = values().sum::<f64>() / simulated.len().max(1) as f64;
         Compared { figure, measured, simulated: mean, agrees }
     });

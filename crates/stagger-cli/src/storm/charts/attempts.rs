@@ -15,7 +15,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             _ => None,
         })
         .collect();
-    let max_attempts = counts.iter().map(|(_, _, shares)| shares.len()).max()?;
+    // Servers that cannot tell clients apart know nothing of it.
+    let max_attempts = counts.iter().map(|(_, _, shares)| shares.len()).max().filter(|max| *max > 0)?;
     let highest = counts.iter().flat_map(|(_, _, shares)| shares).copied().fold(0.0, f64::max);
     let bars = |shares: &Vec<f64>| {
         let bar = |(attempts, height): (usize, &f64)| Bar {
