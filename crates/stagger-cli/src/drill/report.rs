@@ -26,7 +26,7 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
                 let simulated = foreign::simulate(&scenario, &run.policy, seed, down);
                 let real = view.figures(&scenario, peak);
                 measured.agreement = Some(foreign::agreement(&real, &simulated, !measured.warnings.is_empty()));
-                (real, simulated.into_iter().next().unwrap_or_default())
+                (real.figures, simulated.into_iter().next().unwrap_or_default().figures)
             }
         };
         let row = |kind: &str| format!("{}, {kind}", run.name);

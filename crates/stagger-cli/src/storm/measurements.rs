@@ -72,6 +72,9 @@ fn verdict(agreement: &Agreement) -> String {
 
 /// Returns the heading of a figure of a mass disconnect.
 fn heading(figure: &str) -> &str {
+    if figure == "burst_100ms" {
+        return "most in any 100ms";
+    }
     ReconnectReport::METRICS.iter().find(|metric| metric.key == figure).map_or(figure, |metric| metric.heading)
 }
 
@@ -160,6 +163,41 @@ mod tests {
         assert!(
             measurements(&storm)[0]
                 .ends_with("listen overflows 0, listen drops 5, SYN retransmits 6, segment retransmits 7")
+        );
+    }
+
+    #[test]
+    fn a_verdict_names_the_figures_and_the_largest_difference() {
+        let compared = |figure: &str, measured, (min, mean, max), agrees| {
+            let mut compared = ComparedFigure::default();
+            (compared.figure, compared.measured, compared.agrees) = (figure.to_owned(), measured, agrees);
+            (compared.simulated_min, compared.simulated, compared.simulated_max) = (Some(min), Some(mean), Some(max));
+            compared
+        };
+        let mut agreement = Agreement::default();
+        (agreement.agrees, agreement.simulations) = (Some(true), 8);
+        agreement.figures = vec![
+            compared("burst_100ms", Some(66.0), (58.0, 60.0, 68.0), true),
+            compared("attempts_per_client", Some(1.0), (1.0, 1.0, 1.0), true),
+        ];
+        assert_eq!(
+            verdict(&agreement),
+            "agrees with the simulation within 10%: most in any 100ms 66 measured, 60 simulated (58 to 68); attempts per client \
+             1.00 measured, 1.00 simulated; the largest difference is that of most in any 100ms, 10% above the mean of 8 \
+             simulations"
+        );
+        agreement.agrees = Some(false);
+        agreement.figures.push(compared("recovered_p99_s", Some(2.0), (4.0, 4.0, 4.0), false));
+        assert_eq!(
+            verdict(&agreement),
+            "differs from the simulation by more than 10%: recovered p99 2s measured, 4s simulated; the largest difference is \
+             that of recovered p99, 50% below the mean of 8 simulations"
+        );
+        agreement.agrees = None;
+        agreement.figures = vec![compared("recovered_p99_s", None, (4.0, 4.0, 4.0), false)];
+        assert_eq!(
+            verdict(&agreement),
+            "no verdict, because the run is unreliable: recovered p99 never measured, 4s simulated"
         );
     }
 }

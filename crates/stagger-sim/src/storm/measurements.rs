@@ -57,7 +57,7 @@ pub struct Agreement {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ComparedFigure {
-    /// Its name among the figures of the run.
+    /// Its name among the figures of the run, or `burst_100ms`: the largest number of attempts that arrived within any 100 ms.
     pub figure: String,
     /// As measured; `null` if it does not exist.
     pub measured: Option<f64>,

@@ -5,7 +5,7 @@ use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 use stagger_sim::storm::{Agreement, ComparedFigure};
 
 use super::super::agreement::is_within;
-use super::view::ServerView;
+use super::view::{ServerFigures, ServerView};
 
 /// Number of simulations that clients of a command are compared with. Their delays differ, as those of the clients may.
 const SIMULATIONS: u64 = 8;
@@ -16,7 +16,7 @@ pub(in crate::drill) fn simulate(
     policy: &Policy,
     seed: Seed,
     up_at: Duration,
-) -> Vec<ReconnectFigures> {
+) -> Vec<ServerFigures> {
     let everyone = scenario.with_sample(u32::try_from(scenario.clients()).unwrap_or(u32::MAX));
     let seeds = (0..SIMULATIONS).map(|nth| Seed::new(seed.get().wrapping_add(nth)));
     let view =
@@ -26,18 +26,18 @@ pub(in crate::drill) fn simulate(
 
 /// Compares the figures that a policy is judged by. There is no verdict if a run is `unreliable`.
 pub(in crate::drill) fn agreement(
-    measured: &ReconnectFigures,
-    simulated: &[ReconnectFigures],
+    measured: &ServerFigures,
+    simulated: &[ServerFigures],
     is_unreliable: bool,
 ) -> Agreement {
-    type Figure = fn(&ReconnectFigures) -> Option<f64>;
+    type Figure = fn(&ServerFigures) -> Option<f64>;
     // Each with the difference that is noise: of attempts, of attempts per client, of a time, of clients.
     let figures: [(&str, Figure, f64); 5] = [
-        ("peak_100ms", |figures| Some(figures.peak() as f64), 3.0),
-        ("attempts_per_client", |figures| Some(figures.attempts_per_client()), 0.02),
-        ("recovered_p50_s", |figures| figures.recovered_p50.map(|time| time.as_secs_f64()), 0.1),
-        ("recovered_p99_s", |figures| figures.recovered_p99.map(|time| time.as_secs_f64()), 0.1),
-        ("connected", |figures| Some(figures.connected as f64), 2.0),
+        ("burst_100ms", |seen| Some(seen.burst as f64), 3.0),
+        ("attempts_per_client", |seen| Some(seen.figures.attempts_per_client()), 0.02),
+        ("recovered_p50_s", |seen| seen.figures.recovered_p50.map(|time| time.as_secs_f64()), 0.1),
+        ("recovered_p99_s", |seen| seen.figures.recovered_p99.map(|time| time.as_secs_f64()), 0.1),
+        ("connected", |seen| Some(seen.figures.connected as f64), 2.0),
     ];
     let compared = figures.into_iter().map(|(figure, of, noise)| {
         let values: Vec<f64> = simulated.iter().filter_map(of).collect();
@@ -83,7 +83,8 @@ mod tests {
         let down = Duration::from_millis(2_500);
         let simulated = simulate(&scenario(20, down), &policy, Seed::new(1), down);
         assert_eq!(simulated.len() as u64, SIMULATIONS);
-        for figures in simulated {
+        for ServerFigures { figures, burst } in simulated {
+            assert_eq!(burst, 20);
             // Each client makes its third attempt when the server is up again, and needs no other.
             assert_eq!((figures.attempts, figures.connected, figures.peak()), (20, 20, 20));
             assert_eq!(figures.arrivals.counts().len(), 31);
@@ -111,7 +112,7 @@ mod tests {
         let scenario = scenario(1_000, seconds(5));
         let run = |text: &str| simulate(&scenario, &text.parse().unwrap(), Seed::new(9), seconds(5));
         let [few, many] = [3, 20].map(|most| run(&format!("constant base=1s jitter=none max-attempts={most}")));
-        assert_eq!(few[0].recovered_p99, None, "no client is back before the server");
+        assert_eq!(few[0].figures.recovered_p99, None, "no client is back before the server");
         assert_eq!(agreement(&few[0], &few, false).agrees, Some(true));
         assert_eq!(agreement(&few[0], &few, true).agrees, None);
         assert_eq!(agreement(&few[0], &many, false).agrees, Some(false));

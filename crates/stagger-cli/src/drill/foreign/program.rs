@@ -39,7 +39,7 @@ struct Tail {
 
 /// Number of bytes of a command's output that are kept, and how many lines and characters of them an error shows.
 const KEPT_BYTES: usize = 8 << 10;
-const SHOWN_LINES: usize = 8;
+const SHOWN_LINES: usize = 16;
 const SHOWN_CHARS: usize = 200;
 /// How long the end of the output is waited for, after the end of the command.
 const OUTPUT_END: Duration = Duration::from_secs(1);
@@ -163,7 +163,7 @@ mod tests {
         }
         assert_eq!(tail.bytes.len(), KEPT_BYTES);
         let shown = tail.shown();
-        assert!(shown.starts_with("line 4992 [31m xx") && shown.contains(" | line 4999"), "{shown}");
+        assert!(shown.starts_with("line 4984 [31m xx") && shown.contains(" | line 4999"), "{shown}");
         assert!(shown.len() <= SHOWN_LINES * (SHOWN_CHARS + 3), "{}", shown.len());
         assert!(!shown.chars().any(char::is_control));
     }

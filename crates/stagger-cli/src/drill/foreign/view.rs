@@ -27,9 +27,51 @@ impl ServerView {
     }
 
     /// Returns the figures of this view.
-    pub(in crate::drill) fn figures(&self, scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
+    pub(in crate::drill) fn figures(&self, scenario: &ReconnectScenario, peak_backlog: u64) -> ServerFigures {
         let mut recorder = ReconnectRecorder::new(scenario);
         recorder.record_server(&ServerTrace { arrivals: &self.arrivals, connects: &self.connects });
-        recorder.figures(peak_backlog)
+        ServerFigures { figures: recorder.figures(peak_backlog), burst: self.burst() }
+    }
+
+    /// Returns the largest number of arrivals within [`BURST`].
+    fn burst(&self) -> u64 {
+        let mut times = self.arrivals.clone();
+        times.sort_unstable();
+        let (mut most, mut first) = (0, 0);
+        for (at, time) in times.iter().enumerate() {
+            while *time - times[first] >= BURST {
+                first += 1;
+            }
+            most = most.max(at + 1 - first);
+        }
+        most as u64
+    }
+}
+
+/// The figures of a server's view.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::drill) struct ServerFigures {
+    pub(in crate::drill) figures: ReconnectFigures,
+    /// Largest number of arrivals within any 100 ms. Unlike the peak in bins of 100 ms, it does not depend on where clients in step
+    /// fall in a bin.
+    pub(super) burst: u64,
+}
+
+/// Time in which a burst is counted.
+const BURST: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_counted_in_any_100_ms_and_in_any_order() {
+        let view = |millis: &[u64]| ServerView {
+            arrivals: millis.iter().copied().map(Duration::from_millis).collect(),
+            connects: Vec::new(),
+        };
+        assert_eq!(view(&[]).burst(), 0);
+        assert_eq!(view(&[50, 180, 120, 149, 150]).burst(), 4, "from 50 to 149 there are three, and from 120 on four");
+        assert_eq!(view(&[0, 100, 200]).burst(), 1);
     }
 }
