@@ -73,10 +73,15 @@ fn kill_group(leader: u32) {
     }
 }
 
-/// Without process groups, the command ends with the program that waits for it.
+/// Ends a process with all that it has started, as there are no process groups.
 #[cfg(not(unix))]
-fn kill_group(_: u32) {
-    std::process::exit(1);
+fn kill_group(leader: u32) {
+    // Fails if the process has ended.
+    let _ = Command::new("taskkill")
+        .args(["/T", "/F", "/PID", &leader.to_string()])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {
