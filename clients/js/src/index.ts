@@ -8,6 +8,17 @@ export type { CloseAction, CloseCodes } from "./close-codes.js";
 export { type Message, type OutboxOptions, SendError, type SendErrorKind } from "./outbox.js";
 export type { StopReason } from "./reconnect.js";
 export type { Clock } from "./clock.js";
+export { type Failure, retry, RetryError, type RetryOptions } from "./retry.js";
+export {
+  type RetryBudget,
+  type ServerHealth,
+  SuccessRateBudget,
+  type SuccessRateBudgetOptions,
+  TokenBudget,
+  type TokenBudgetOptions,
+} from "./retry-budget.js";
+export type { CallOptions, PolicyLike, RetryAttempt, RetryEvent, RetryStop } from "./retry-call.js";
+export type { DelaySource, RetryStopReason } from "./retry-machine.js";
 export {
   ConnectionCloseEvent,
   ConnectionErrorEvent,

@@ -17,6 +17,9 @@ declare module "node:assert/strict" {
 declare module "node:fs" {
   export function readFileSync(path: URL | string, encoding: "utf8"): string;
 }
+declare module "node:events" {
+  export function getEventListeners(target: EventTarget, type: string): unknown[];
+}
 declare module "node:crypto" {
   export function createHash(algorithm: string): { update(data: Uint8Array): void; digest(encoding: "hex" | "base64"): string };
 }

@@ -3,6 +3,7 @@
 mod delays;
 mod policies;
 mod reconnect;
+mod retry;
 
 use core::fmt::Write as _;
 use std::ffi::OsString;
@@ -16,8 +17,12 @@ use crate::workspace::root;
 use crate::{Error, Result};
 
 /// The files, and what each of them holds.
-const FILES: [(&str, fn() -> Result<Value>); 3] =
-    [("delays.json", delays::vectors), ("policies.json", policies::vectors), ("reconnect.json", reconnect::vectors)];
+const FILES: [(&str, fn() -> Result<Value>); 4] = [
+    ("delays.json", delays::vectors),
+    ("policies.json", policies::vectors),
+    ("reconnect.json", reconnect::vectors),
+    ("retry.json", retry::vectors),
+];
 
 /// Writes the vectors.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
