@@ -89,8 +89,10 @@ export interface Operation<T> {
   run(attempt: RetryAttempt): T | PromiseLike<T>;
   /** Returns what the end of an attempt means. What it throws ends the call. */
   judge(ended: Ended<T>, attempt: number): AttemptOutcome;
-  /** Lets go of a value that the caller does not receive, and returns the error that stands for it. */
-  readonly discard?: (value: T) => unknown;
+  /** Lets go of a value that the caller does not receive. */
+  readonly discard?: (value: T) => void;
+  /** Returns the error that stands for a value which is no success. */
+  readonly errorOf?: (value: T) => unknown;
   readonly turns?: Turns | undefined;
 }
 
@@ -166,11 +168,20 @@ export async function call<T>(
         held = undefined;
         const isTooLate = (after: bigint) => turns?.wouldReject(after, machine.latestStart()) ?? false;
         const decision = machine.decide(outcome, charge, now(), budget, isTooLate);
+        const value = "value" in ended ? ended : undefined;
+        if (decision.kind === "done" && value) {
+          return value;
+        }
+        previousError = value ? operation.errorOf?.(value.value) : (ended as { error: unknown }).error;
         if (decision.kind !== "retry") {
-          return end(ended, decision.kind === "stop" ? (error) => stopped(decision.reason, error) : undefined);
+          // Only a value is a success.
+          const stop = stopped(decision.kind === "stop" ? decision.reason : "permanent", previousError);
+          return value ? { stop, last: value.value } : { stop };
         }
         uncommitted = decision.permit;
-        previousError = "value" in ended ? operation.discard?.(ended.value) : ended.error;
+        if (value) {
+          operation.discard?.(value.value);
+        }
         const { after, source } = decision;
         options.onRetry?.({ attempt: number, error: previousError, delayMs: timerMs(after), source, elapsedMs: elapsedMs() });
         await pause(after);
@@ -185,14 +196,6 @@ export async function call<T>(
       budget?.release(uncommitted);
     }
   }
-}
-
-function end<T>(ended: Ended<T>, stopped: ((error: unknown) => RetryStop) | undefined): CallEnd<T> {
-  if ("error" in ended) {
-    // An error is never a success.
-    return { stop: (stopped as (error: unknown) => RetryStop)(ended.error) };
-  }
-  return stopped ? { stop: stopped(undefined), last: ended.value } : ended;
 }
 
 function limit(name: string, ms = Infinity): number {

@@ -57,7 +57,7 @@ export function attempt<T>(
   limitMs: number,
   signal: AbortSignal | undefined,
   run: (signal: AbortSignal) => T | PromiseLike<T>,
-  discard: ((value: T) => unknown) | undefined,
+  discard: ((value: T) => void) | undefined,
 ): Promise<Ended<T>> {
   return new Promise((resolve, reject) => {
     const own = new AbortController();

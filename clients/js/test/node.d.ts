@@ -32,11 +32,26 @@ declare module "node:http" {
     end(): void;
     destroy(): void;
   }
+  export interface Incoming {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Record<string, string>;
+    on(event: "data", listener: (data: Uint8Array) => void): void;
+    on(event: "end", listener: () => void): void;
+  }
+  export interface Answer {
+    writeHead(status: number, headers?: Record<string, string>): void;
+    write(data: string | Uint8Array): boolean;
+    end(data?: string): void;
+    destroy(): void;
+    on(event: "drain" | "close", listener: () => void): void;
+  }
   interface Server {
     on(event: "upgrade", listener: (request: { headers: Record<string, string> }, socket: Upgraded) => void): void;
     listen(port: number, host: string, then: () => void): void;
     address(): { port: number };
+    closeAllConnections(): void;
     close(): void;
   }
-  export function createServer(): Server;
+  export function createServer(handler?: (request: Incoming, answer: Answer) => void): Server;
 }

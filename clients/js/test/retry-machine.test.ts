@@ -139,3 +139,35 @@ for (const row of policies) {
 test("the default policy is that of the profile default", () => {
   assert.deepEqual(defaultSettings(), parsePolicy("default").settings);
 });
+
+test("a retry at max-elapsed or at max-hint is made, and one at the deadline is not", () => {
+  const { settings } = parsePolicy("constant base=2s jitter=none hint=exact max-hint=3s max-elapsed=2s");
+  const decide = (deadline: bigint | undefined, wait?: bigint) => {
+    const machine = new RetryMachine(settings, 1n, SECOND, deadline);
+    assert.ok(machine.begin(SECOND));
+    const hint = wait === undefined ? undefined : ({ kind: "at-least", wait } as const);
+    return shown(machine.decide({ kind: "failed", failure: "transient", hint }, undefined, SECOND));
+  };
+  assert.equal(decide(undefined), "retry 2000000000 schedule");
+  assert.equal(decide(3n * SECOND + 1n), "retry 2000000000 schedule");
+  assert.equal(decide(3n * SECOND), "stop deadline");
+  assert.equal(decide(undefined, 2n * SECOND + 1n), "stop elapsed");
+  assert.equal(decide(undefined, 3n * SECOND), "stop elapsed");
+  assert.equal(decide(undefined, 3n * SECOND + 1n), "stop hint");
+  assert.ok(!new RetryMachine(settings, 1n, 0n, SECOND).begin(SECOND));
+});
+
+test("a refill loses no remainder of a millionth, however often a retry is requested", () => {
+  const [often, once] = [1, 2].map(() => new TokenBudget({ capacity: 10, initial: 0, cost: 10, refill: { tokens: 7, perMs: 3 } }));
+  [often, once].forEach((budget) => budget?.tryAcquire("transient", 0n));
+  for (let now = 0n; now <= 2_000_000n; now += 776n) {
+    often?.tryAcquire("transient", now);
+  }
+  [often, once].forEach((budget) => budget?.tryAcquire("transient", 2_000_000n));
+  assert.deepEqual([often?.tokens, once?.tokens], [4.666666, 4.666666]);
+  // A full bucket does not save time up.
+  once?.tryAcquire("transient", 3_600_000_000_000n);
+  assert.equal(once?.tokens, 0);
+  once?.tryAcquire("transient", 3_600_000_000_000n);
+  assert.equal(once?.tokens, 0);
+});

@@ -191,6 +191,13 @@ test("an attempt does not outlast the deadline of the call", async () => {
   assert.deepEqual([error.reason, error.elapsedMs], ["deadline", 1_500]);
 });
 
+test("a call that has ended has no listener at the signal", async () => {
+  const { signal } = new AbortController();
+  const call = new Call("constant base=1s jitter=none", ({ number }) => (number < 3 ? Promise.reject("no") : "ok"), { signal, timeoutMs: 500 });
+  await call.clock.advance(5_000);
+  assert.deepEqual([call.ended, getEventListeners(signal, "abort").length], [{ value: "ok" }, 0]);
+});
+
 test("signals are joined also where AbortSignal.any is missing", async () => {
   const abortSignal = AbortSignal as { any?: unknown };
   const { any } = abortSignal;

@@ -17,6 +17,7 @@ mod suite {
     mod from_tenacity;
     mod from_tokio_retry;
     mod from_tower;
+    mod javascript;
     mod monitoring;
     mod numbers;
     mod readme;

@@ -1,0 +1,213 @@
+//! Golden vectors of the HTTP rules, which the JavaScript client is compared with.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use serde_json::{Value, json};
+use stagger::{FailureKind, Outcome, ServerHint};
+use stagger_http::hint::server_hint;
+use stagger_http::status::response_outcome;
+use stagger_http::{Idempotency, RequestProgress};
+
+/// Seconds since 1970: 2026-11-23 12:00:00.
+const NOW: u64 = 1_795_435_200;
+
+const TOKEN: &str = "00000000000000ff0123456789abcdef";
+
+/// Headers, right and wrong. Several values are several lines.
+const HEADERS: &[&[(&str, &str)]] = &[
+    &[],
+    &[("retry-after", "120")],
+    &[("retry-after", "0")],
+    &[("retry-after", " 7\t")],
+    &[("retry-after", "-1")],
+    &[("retry-after", "+1")],
+    &[("retry-after", "1.5")],
+    &[("retry-after", "1e308")],
+    &[("retry-after", "soon")],
+    &[("retry-after", "")],
+    &[("retry-after", "99999999999999999999999999")],
+    &[("retry-after", "18446744073709551615")],
+    &[("retry-after", "18446744073709551616")],
+    &[("retry-after", "000000000000000000000000000001")],
+    &[("retry-after", "0x10")],
+    &[("retry-after", "2"), ("retry-after", "30"), ("retry-after", "x")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:30 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:30 GMT"), ("retry-after", "40")],
+    &[("retry-after", "40"), ("retry-after", "Mon, 23 Nov 2026 12:01:30 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 11:00:00 GMT")],
+    &[("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT")],
+    &[("retry-after", "Fri, 31 Dec 9999 23:59:60 GMT")],
+    &[("retry-after", "Sat, 01 Jan 10000 00:00:00 GMT")],
+    &[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")],
+    &[("retry-after", "Sun Nov  6 08:49:37 1994")],
+    &[("retry-after", "Mon Nov 23 12:00:09 2026")],
+    &[("retry-after", "Monday, 23-Nov-26 12:00:07 GMT")],
+    &[("retry-after", "Tuesday, 23-Nov-76 12:00:07 GMT")],
+    &[("retry-after", "Monday, 24-Nov-76 12:00:07 GMT")],
+    &[("retry-after", "Tuesday, 24-Nov-76 12:00:07 GMT")],
+    &[("retry-after", "Tuesday, 23-Nov-26 12:00:07 GMT")],
+    &[("retry-after", "Tue, 23 Nov 2026 12:00:30 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:30 UTC")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:60 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:61 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 24:00:00 GMT")],
+    &[("retry-after", "Mon, 31 Nov 2026 12:00:30 GMT")],
+    &[("retry-after", "Sun, 29 Feb 2032 12:00:30 GMT")],
+    &[("retry-after", "Tue, 29 Feb 2100 12:00:30 GMT")],
+    &[("retry-after", "Wed, 31 Dec 1969 23:59:59 GMT")],
+    &[("retry-after", "mon, 23 nov 2026 12:00:30 gmt")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:30 GMT"), ("date", "Mon, 23 Nov 2026 12:00:10 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:30 GMT"), ("date", "Mon, 23 Nov 2027 12:00:10 GMT")],
+    &[("retry-after", "Mon, 23 Nov 2026 12:00:30 GMT"), ("date", "nonsense")],
+    &[("retry-after", "5"), ("date", "Mon, 23 Nov 2026 11:00:10 GMT")],
+    &[("retry-after-ms", "1500")],
+    &[("retry-after-ms", "1500.25"), ("retry-after", "9")],
+    &[("retry-after-ms", "0.123456789")],
+    &[("retry-after-ms", ".5"), ("retry-after", "9")],
+    &[("retry-after-ms", "5."), ("retry-after", "9")],
+    &[("retry-after-ms", "-5"), ("retry-after", "9")],
+    &[("retry-after-ms", "10"), ("retry-after-ms", "20")],
+    &[("x-ms-retry-after-ms", "20"), ("retry-after", "9")],
+    &[("retry-after-ms", "x"), ("x-ms-retry-after-ms", "20")],
+    &[("x-amz-retry-after", "250"), ("retry-after", "9")],
+    &[("x-amz-retry-after", "250.5"), ("retry-after", "9")],
+    &[("x-should-retry", "false"), ("retry-after", "9")],
+    &[("x-should-retry", "true"), ("retry-after", "9")],
+    &[("x-should-retry", "true")],
+    &[("x-should-retry", "False"), ("retry-after", "9")],
+    &[("x-should-retry", "false"), ("x-should-retry", "false"), ("retry-after", "9")],
+    &[("stagger-reservation", "1520;token=TOKEN"), ("retry-after", "9")],
+    &[("stagger-reservation", "1520 ; token=TOKEN")],
+    &[("stagger-reservation", "0;token=TOKEN")],
+    &[("stagger-reservation", "-1;token=TOKEN"), ("retry-after", "9")],
+    &[("stagger-reservation", "1520;token=TOKEN0"), ("retry-after", "9")],
+    &[("stagger-reservation", "1520;token="), ("retry-after", "9")],
+    &[("stagger-reservation", "1520;token=TOKEN"), ("stagger-reservation", "1;token=TOKEN"), ("retry-after", "9")],
+    &[("stagger-reservation", "99999999999999999999;token=TOKEN"), ("retry-after", "9")],
+    &[("ratelimit", "\"default\";r=0;t=30")],
+    &[("ratelimit", "\"default\";r=1;t=30")],
+    &[("ratelimit", "\"a\";r=0;t=30, \"b\";r=0;t=60,\"c\";r=3;t=90")],
+    &[("ratelimit", "\"a\";r=0;t=30"), ("ratelimit", "\"b\";r=0;t=60")],
+    &[("ratelimit", "\"a\";r=0;t=-5")],
+    &[("ratelimit", "\"a\";r=0;t=5.5")],
+    &[("ratelimit", "\"a\\\"b\";pk=:YWJj:;r=0;x=?1;y=tok;t=12")],
+    &[("ratelimit", "\"a\";r=0;r=1;t=12")],
+    &[("ratelimit", "\"a\";r=0;t=12,")],
+    &[("ratelimit", "default;r=0;t=12")],
+    &[("ratelimit", "limit=100, remaining=0, reset=30")],
+    &[("ratelimit", "limit=100, remaining=5, reset=30")],
+    &[("ratelimit", "limit=100, remaining=0;w=5, reset=30;q")],
+    &[("ratelimit", "limit=100, remaining=0, reset=x")],
+    &[("ratelimit", "limit=100, remaining=0, reset=30, reset=40")],
+    &[("ratelimit", "remaining=0, reset=30,")],
+    &[("ratelimit", "100")],
+    &[("ratelimit", ""), ("ratelimit-reset", "20")],
+    &[("ratelimit-remaining", "0"), ("ratelimit-reset", "20")],
+    &[("ratelimit-remaining", "3"), ("ratelimit-reset", "20")],
+    &[("ratelimit-reset", "20")],
+    &[("ratelimit-remaining", "x"), ("ratelimit-reset", "20")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435260")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1000000000")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "999999999")],
+    &[("ratelimit-remaining", "1"), ("ratelimit-reset", "5"), ("x-ratelimit-reset", "8")],
+    &[("retry-after", "3"), ("ratelimit-reset", "20")],
+];
+
+/// Returns the vectors: the hint of each list of headers, and how every status is classified.
+fn vectors() -> String {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
+    let hints = HEADERS.iter().map(|lines| {
+        let lines: Vec<_> = lines.iter().map(|(name, value)| (*name, value.replace("TOKEN", TOKEN))).collect();
+        let mut headers = HeaderMap::new();
+        for (name, value) in &lines {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        json!({ "headers": lines, "hint": server_hint(&headers, || now).map(shown) })
+    });
+    let hints: Vec<_> = hints.collect();
+    let mut statuses = Vec::new();
+    for idempotency in [Idempotency::ByMethod, Idempotency::ByKey, Idempotency::OnlyIfUnsent] {
+        for (says, hint) in [(None, None), (None, Some(9)), (Some("true"), None), (Some("false"), None)] {
+            statuses.push(classified(idempotency, says, hint));
+        }
+    }
+    let rows = |rows: &[Value]| rows.iter().map(|row| format!("    {row}")).collect::<Vec<_>>().join(",\n");
+    format!(
+        "{{\n  \"now\": {NOW},\n  \"hints\": [\n{}\n  ],\n  \"statuses\": [\n{}\n  ]\n}}\n",
+        rows(&hints),
+        rows(&statuses)
+    )
+}
+
+fn shown(hint: ServerHint) -> String {
+    match hint {
+        ServerHint::AtLeast(wait) => format!("at-least {}", nanos(wait)),
+        ServerHint::Reserved(wait) => format!("reserved {}", nanos(wait)),
+        _ => "do-not-retry".to_owned(),
+    }
+}
+
+/// Returns a length as the core reads it: it saturates.
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns the classes of the statuses from 200 to 599, which are all that `fetch` returns.
+fn classified(idempotency: Idempotency, says: Option<&'static str>, hint: Option<u64>) -> Value {
+    let headers: HeaderMap = says
+        .map(|says| (HeaderName::from_static("x-should-retry"), HeaderValue::from_static(says)))
+        .into_iter()
+        .chain(hint.map(|seconds| (http::header::RETRY_AFTER, HeaderValue::from(seconds))))
+        .collect();
+    let hint = server_hint(&headers, || SystemTime::UNIX_EPOCH);
+    let class = |status| match response_outcome(StatusCode::from_u16(status).unwrap(), &headers, idempotency, hint) {
+        Outcome::Success => 's',
+        Outcome::Permanent => 'p',
+        Outcome::Failed { kind: FailureKind::Throttled, .. } => 'o',
+        Outcome::Failed { .. } => 't',
+        outcome => panic!("{outcome:?}"),
+    };
+    let name = match idempotency {
+        Idempotency::ByKey => "key",
+        Idempotency::ByMethod => "method",
+        _ => "none",
+    };
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    json!({ "idempotency": name, "headers": headers, "classes": (200..600).map(class).collect::<String>() })
+}
+
+#[test]
+fn the_http_vectors_of_the_javascript_client_are_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/js/test/vectors/http.json");
+    let vectors = vectors();
+    if std::env::var_os("STAGGER_BLESS").is_some() {
+        fs::write(&path, &vectors).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == vectors, "{} is outdated; run this test with STAGGER_BLESS=1", path.display());
+}
+
+#[test]
+fn the_methods_of_the_javascript_client_are_those_that_are_idempotent() {
+    let listed =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/js/src/fetch-rules.ts")).unwrap();
+    let line = listed.lines().find(|line| line.starts_with("const IDEMPOTENT")).unwrap();
+    for method in [
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PUT,
+        Method::DELETE,
+        Method::POST,
+        Method::PATCH,
+        Method::CONNECT,
+    ] {
+        let idempotency = Idempotency::from_request(&method, &HeaderMap::new());
+        let allows_retry = idempotency.allows_retry(RequestProgress::MaybeProcessed);
+        assert_eq!(line.contains(&format!("\"{method}\"")), allows_retry, "{method}");
+    }
+}
