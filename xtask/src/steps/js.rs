@@ -40,30 +40,28 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     if passed == 0 {
         return Err("no test of clients/js was run".into());
     }
-    let size = check_size(&package)?;
+    let sizes: Result<Vec<_>> = MAX_BYTES.iter().map(|(name, most)| check_size(&package, name, *most)).collect();
     check_files(&package)?;
-    Ok(Some(format!("{passed} passed, {size} bytes compressed for ReconnectingWebSocket")))
+    Ok(Some(format!("{passed} passed, compressed: {}", sizes?.join(", "))))
 }
 
-/// The limit of a page that imports `ReconnectingWebSocket` alone: minified, and compressed by gzip.
-const MAX_BYTES: usize = 6 * 1024;
+/// The limits of pages that import one name alone: minified, and compressed by gzip.
+const MAX_BYTES: [(&str, usize); 3] =
+    [("ReconnectingWebSocket", 6 * 1024), ("retry", 4 * 1024 + 256), ("fetchRetry", 7 * 1024)];
 
-/// Returns the size of a page that imports `ReconnectingWebSocket` alone.
-fn check_size(package: &Path) -> Result<usize> {
+/// Returns the size of a page that imports this name alone.
+fn check_size(package: &Path, name: &str, most: usize) -> Result<String> {
     let entry = package.join("build/size.js");
-    fs::write(
-        &entry,
-        "import { ReconnectingWebSocket } from \"../dist/index.js\";\nglobalThis.it = ReconnectingWebSocket;\n",
-    )?;
+    fs::write(&entry, format!("import {{ {name} }} from \"../dist/index.js\";\nglobalThis.it = {name};\n"))?;
     let bundle =
         esbuild()?.args([&entry]).args(["--bundle", "--minify", "--format=esm", "--target=es2022"]).output()?;
     let mut compressed = GzEncoder::new(Vec::new(), Compression::best());
     compressed.write_all(bundle.as_bytes())?;
     let size = compressed.finish()?.len();
-    if size > MAX_BYTES {
-        return Err(format!("ReconnectingWebSocket takes {size} bytes compressed, and {MAX_BYTES} are allowed").into());
+    if size > most {
+        return Err(format!("{name} takes {size} bytes compressed, and {most} are allowed").into());
     }
-    Ok(size)
+    Ok(format!("{size} bytes for {name}"))
 }
 
 /// Checks that the package has a compiled file and its types for each source, and beside them the documents only. Without npm

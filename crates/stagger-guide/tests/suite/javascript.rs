@@ -1,8 +1,9 @@
 //! Golden vectors of the HTTP rules, which the JavaScript client is compared with.
 
+use core::time::Duration;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
