@@ -28,5 +28,13 @@ mod nginx;
 mod reject_by_close;
 #[cfg(test)]
 mod silent;
+/// The server of the soak test, in its own process.
+#[cfg(test)]
+#[path = "../soak"]
+mod soak {
+    pub(crate) mod plan;
+    pub(crate) mod server;
+    pub(crate) mod store;
+}
 #[cfg(test)]
 mod support;

@@ -6,17 +6,17 @@ use std::env;
 
 /// Read from environment variables. The defaults are as small as possible.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) kills: u32,
-    pub(super) clients: usize,
+pub(crate) struct Plan {
+    pub(crate) kills: u32,
+    pub(crate) clients: usize,
     /// The interval between two messages of a client, and of the server to each client.
-    pub(super) every: Duration,
+    pub(crate) every: Duration,
     /// Time between the reconnect of the last client and the next kill.
-    pub(super) calm: Duration,
+    pub(crate) calm: Duration,
 }
 
 impl Plan {
-    pub(super) fn from_env() -> Self {
+    pub(crate) fn from_env() -> Self {
         let ms = |name, default| Duration::from_millis(number(name, default));
         Self {
             kills: number("SOAK_KILLS", 5),
@@ -27,7 +27,7 @@ impl Plan {
     }
 }
 
-pub(super) fn number<T: FromStr>(name: &str, default: T) -> T {
+pub(crate) fn number<T: FromStr>(name: &str, default: T) -> T {
     match env::var(name) {
         Ok(text) => text.parse().ok().unwrap_or_else(|| panic!("{name} is not a number: {text}")),
         Err(_) => default,

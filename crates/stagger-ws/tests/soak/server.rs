@@ -19,10 +19,10 @@ use super::store::Store;
 const PORT: &str = "SOAK_SERVER_PORT";
 const STORE: &str = "SOAK_SERVER_STORE";
 /// Printed when the server accepts connections.
-pub(super) const READY: &str = "the server is listening";
+pub(crate) const READY: &str = "the server is listening";
 
 /// Returns the program that serves on this port with this store.
-pub(super) fn program(port: u16, store: &std::path::Path) -> Program {
+pub(crate) fn program(port: u16, store: &std::path::Path) -> Program {
     let program = Program::this_test("soak::server::serves_when_configured").expect("this test");
     program.env(PORT, port.to_string()).env(STORE, store)
 }

@@ -47,7 +47,7 @@ impl Store {
 ///
 /// # Panics
 /// If the file contains a violation.
-pub(super) fn read(path: &Path) -> Result<Vec<(String, u64)>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<(String, u64)>> {
     let text = if path.exists() { fs::read_to_string(path)? } else { String::new() };
     let line = |line: &str| {
         let (client, number) = line.split_once(' ').expect("two words");
