@@ -123,7 +123,8 @@ pub(crate) struct DrillArgs {
     #[arg(long, value_name = "POLICY,...", help_heading = "Drill")]
     pub(super) compare: Vec<String>,
 
-    /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s'
+    /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s'; with
+    /// --client also agrees=yes
     #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Drill")]
     pub(super) assert: Vec<String>,
 

@@ -119,7 +119,7 @@ fn name(found: &ConfigPolicy) -> String {
 /// Runs a scenario, and writes the outputs.
 pub(super) fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     let plan = Plan::new(request, &args.policy)?;
-    let assertions = parse_assertions(&request.assert, &plan.spec)?;
+    let assertions = parse_assertions(&request.assert, &plan.spec, false)?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
     let (storm, runs) = simulate(&plan, &seeds(request), &interrupt, term)?;

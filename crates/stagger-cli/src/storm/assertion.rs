@@ -1,5 +1,5 @@
 use stagger_sim::lint::parse_number;
-use stagger_sim::storm::{Metric, MetricValue, Quantity, ScenarioSpec, VerdictKind};
+use stagger_sim::storm::{Metric, MetricValue, Quantity, RunReport, ScenarioSpec, VerdictKind};
 
 use super::metric::format;
 use super::parse;
@@ -9,9 +9,20 @@ use crate::output::error::CliError;
 /// Condition that every policy and seed must meet.
 #[derive(Clone, Debug)]
 pub(crate) struct Assertion {
-    metric: Metric,
+    subject: Asserted,
     condition: Condition,
 }
+
+/// What an assertion is about.
+#[derive(Clone, Copy, Debug)]
+enum Asserted {
+    Metric(Metric),
+    /// Whether a measured run agrees with its simulations.
+    Agreement,
+}
+
+/// The name of [`Asserted::Agreement`].
+const AGREES: &str = "agrees";
 
 /// Condition on a value, such as `peak_1s<=600`.
 #[derive(Clone, Debug)]
@@ -35,27 +46,35 @@ const OPERATORS: [(&str, Comparison); 5] = [
     ("=", |value, limit| (value - limit).abs() <= f64::EPSILON * limit.abs()),
 ];
 
-/// Parses the values of `--assert` for this scenario.
-pub(crate) fn parse_assertions(lists: &[String], spec: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
-    let all = lists.iter().map(|list| Assertion::parse_list(list, spec.metrics())).collect::<Result<Vec<_>, _>>();
+/// Parses the values of `--assert` for this scenario. If its runs are compared with simulations, there is `agrees`, too.
+pub(crate) fn parse_assertions(
+    lists: &[String],
+    spec: &ScenarioSpec,
+    is_compared: bool,
+) -> Result<Vec<Assertion>, CliError> {
+    let parse = |list: &String| Assertion::parse_list(list, spec.metrics(), is_compared);
+    let all = lists.iter().map(parse).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
 }
 
 impl Assertion {
     /// Parses a comma-separated list such as `peak_1s<=600,recovered_p99<=30s`.
-    pub(crate) fn parse_list(text: &str, metrics: &[Metric]) -> Result<Vec<Self>, String> {
-        text.split(',').map(|item| Self::parse(item.trim(), metrics)).collect()
+    pub(crate) fn parse_list(text: &str, metrics: &[Metric], is_compared: bool) -> Result<Vec<Self>, String> {
+        text.split(',').map(|item| Self::parse(item.trim(), metrics, is_compared)).collect()
     }
 
-    fn parse(text: &str, metrics: &[Metric]) -> Result<Self, String> {
-        let (metric, condition) = Condition::parse(text, |name| {
+    fn parse(text: &str, metrics: &[Metric], is_compared: bool) -> Result<Self, String> {
+        let (subject, condition) = Condition::parse(text, |name| {
+            if is_compared && name == AGREES {
+                return Ok((Asserted::Agreement, Quantity::Bool));
+            }
             let metric = metrics.iter().find(|metric| is_name_of(metric.key, name));
-            metric.map(|metric| (*metric, metric.quantity)).ok_or_else(|| {
-                let known: Vec<&str> = metrics.iter().map(|metric| metric.key).collect();
-                format!("this scenario has {}", known.join(", "))
+            metric.map(|metric| (Asserted::Metric(*metric), metric.quantity)).ok_or_else(|| {
+                let known = metrics.iter().map(|metric| metric.key).chain(is_compared.then_some(AGREES));
+                format!("this scenario has {}", known.collect::<Vec<_>>().join(", "))
             })
         })?;
-        Ok(Self { metric, condition })
+        Ok(Self { subject, condition })
     }
 
     /// Returns a sentence for each run that does not meet the assertion.
@@ -63,14 +82,36 @@ impl Assertion {
         let mut failures = Vec::new();
         for row in &results.rows {
             for run in &row.runs {
-                let value = self.metric.value(&run.figures).map(MetricValue::as_f64);
+                let (value, metric, actual) = self.subject.of(run);
                 if !self.condition.holds(value) {
-                    let (text, metric, actual) = (&self.condition.text, self.metric.key, format(&self.metric, value));
+                    let text = &self.condition.text;
                     failures.push(format!("{text}: {metric} is {actual} for {} with seed {}", row.name, run.seed));
                 }
             }
         }
         failures
+    }
+}
+
+impl Asserted {
+    /// Returns the value of a run, what it is the value of, and the value as text.
+    fn of(&self, run: &RunReport) -> (Option<f64>, &'static str, String) {
+        match self {
+            Self::Metric(metric) => {
+                let value = metric.value(&run.figures).map(MetricValue::as_f64);
+                (value, metric.key, format(metric, value))
+            }
+            Self::Agreement => {
+                let agreement = run.measured.as_ref().and_then(|measured| measured.agreement.as_ref());
+                let agrees = agreement.and_then(|agreement| agreement.agrees);
+                let text = match agrees {
+                    Some(true) => "yes",
+                    Some(false) => "no",
+                    None => "unknown (an unreliable run)",
+                };
+                (agrees.map(|agrees| f64::from(u8::from(agrees))), AGREES, text.to_owned())
+            }
+        }
     }
 }
 
@@ -124,7 +165,7 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
 mod tests {
     use stagger_core::{Policy, Seed};
     use stagger_sim::reconnect::ReconnectScenario;
-    use stagger_sim::storm::{ReconnectReport, RunFigures, StormReport};
+    use stagger_sim::storm::{Agreement, Measurements, ReconnectReport, RunFigures, StormReport};
 
     use super::*;
 
@@ -148,10 +189,32 @@ mod tests {
             ("recovered_p99_s>30s", None),
             ("efficiency_time>=5%", Some("efficiency_time>=5%: efficiency_time is - for ours with seed 3")),
         ] {
-            let assertions = Assertion::parse_list(text, ReconnectReport::METRICS).unwrap();
+            let assertions = Assertion::parse_list(text, ReconnectReport::METRICS, false).unwrap();
             let failures = assertions[0].failures(&Results::from_storm(&storm()));
             assert_eq!(failures.first().map(String::as_str), want, "{text}");
         }
+    }
+
+    #[test]
+    fn an_unreliable_run_does_not_agree_and_simulations_have_no_agreement() {
+        let measured = |agrees| {
+            let (mut agreement, mut measured) = (Agreement::default(), Measurements::default());
+            agreement.agrees = agrees;
+            measured.agreement = Some(agreement);
+            storm().with_measurements(measured)
+        };
+        let assertion = &Assertion::parse_list("agrees=yes", ReconnectReport::METRICS, true).unwrap()[0];
+        for (agrees, want) in [
+            (Some(true), None),
+            (Some(false), Some("agrees=yes: agrees is no for ours with seed 3")),
+            (None, Some("agrees=yes: agrees is unknown (an unreliable run) for ours with seed 3")),
+        ] {
+            let storm = measured(agrees);
+            let failures = assertion.failures(&Results::from_storm(&storm));
+            assert_eq!(failures.first().map(String::as_str), want);
+        }
+        let error = Assertion::parse_list("agrees=yes", ReconnectReport::METRICS, false).unwrap_err();
+        assert!(error.contains("unknown metric `agrees`"), "{error}");
     }
 
     #[test]
@@ -162,7 +225,7 @@ mod tests {
             ("peak_1s<=NaN", "is not a number; expected a form like 600"),
             ("t99<=soon", "soon"),
         ] {
-            let error = Assertion::parse_list(text, ReconnectReport::METRICS).unwrap_err();
+            let error = Assertion::parse_list(text, ReconnectReport::METRICS, false).unwrap_err();
             assert!(error.contains(want), "{text}: {error}");
         }
     }
