@@ -282,7 +282,8 @@ export class AckWindow<K extends AckId> {
   }
 
   #settleFlushed(): void {
-    if (this.#entries.length === 0 && this.#waiting.length === 0) {
+    // Messages wait for room only while others have it.
+    if (this.#entries.length === 0) {
       this.#flushing.splice(0).forEach(({ resolve }) => resolve());
     }
   }

@@ -72,7 +72,7 @@ const PERMANENT = ["SyntaxError", "SecurityError", "TypeError"];
  * a healthy connection. It has the interface of `WebSocket`, and its events `open`, `message`, `error` and `close`, each for
  * every connection; further `statechange`, `unreachable` and `dropped`.
  *
- * It has one timer at most, and decides with the machine of `stagger-core`: the same seed gives the same waits as in Rust,
+ * It has one timer at most, besides those of {@link sendWhenRoom}, and decides with the machine of `stagger-core`: the same seed gives the same waits as in Rust,
  * rounded up to milliseconds.
  */
 export class ReconnectingWebSocket extends EventTarget {

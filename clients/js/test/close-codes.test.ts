@@ -41,6 +41,8 @@ test("a function of the application decides, or leaves a code as it is registere
     "reconnect",
   ]);
   assert.equal(closeAction(1008, "", codes), "fatal");
+  // What is decided has not the registered wait.
+  assert.equal(closeAction(1013, "", { 1013: "reconnect" }), "reconnect");
 });
 
 test("a function of the application that throws is reported, and the client reconnects", async () => {

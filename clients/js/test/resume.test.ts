@@ -11,6 +11,7 @@ import {
   type Resume,
   type ResumeOptions,
   type ResumeStatus,
+  withHeartbeat,
   withResume,
 } from "../src/index.js";
 import { FakeSocket, recorder, VirtualClock } from "./virtual.js";
@@ -220,6 +221,23 @@ test("what the page does not receive any more does not advance the position", ()
       assert.deepEqual([feed.observed, given.events], [["7", "resumed", "8"], ["open", "7", "resumed", "8"]]);
     }
   }
+});
+
+test("an error of the application during the negotiation does not end the attempt", async () => {
+  const { WebSocket, sockets } = recorder();
+  const clock = new VirtualClock();
+  const message = () => {
+    throw new Error("no beat");
+  };
+  const beating = withHeartbeat({ message, intervalMs: 1_000, clock, WebSocket });
+  const options = { clock, WebSocket: withResume(new Feed(), { WebSocket: beating }) };
+  const ws = new ReconnectingWebSocket("wss://example", undefined, options);
+  const errors: string[] = [];
+  ws.addEventListener("error", (event) => errors.push(String((event as ConnectionErrorEvent).error)));
+  sockets[0]?.open();
+  await clock.advance(1_500);
+  sockets[0]?.message("resumed");
+  assert.deepEqual([errors, ws.state.kind, sockets.length], [["Error: no beat"], "open", 1]);
 });
 
 test("below another layer, too, a replaced connection does not advance the position", () => {
