@@ -2,8 +2,9 @@
 import { type Ack, type AckId, type Acks, AckWindow, type Link } from "./ack-window.js";
 import { PLATFORM } from "./clock.js";
 import { Layer, type Received } from "./layer.js";
+import type { Made, ReconnectingWebSocketOptions } from "./options.js";
 import { type Message, SendError, type SendErrorKind } from "./outbox.js";
-import { type Made, ReconnectingWebSocket, type ReconnectingWebSocketOptions } from "./reconnecting-websocket.js";
+import { ReconnectingWebSocket } from "./reconnecting-websocket.js";
 import type { Constructor } from "./socket.js";
 
 export interface AckedWebSocketOptions<K extends AckId> extends ReconnectingWebSocketOptions {

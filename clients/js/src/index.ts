@@ -27,13 +27,8 @@ export {
   DroppedEvent,
   UnreachableEvent,
 } from "./events.js";
-export {
-  type Attempt,
-  type ConnectionState,
-  type Network,
-  ReconnectingWebSocket,
-  type ReconnectingWebSocketOptions,
-} from "./reconnecting-websocket.js";
+export type { Attempt, ConnectionState, Network, ReconnectingWebSocketOptions } from "./options.js";
+export { ReconnectingWebSocket } from "./reconnecting-websocket.js";
 export type { Constructor, Socket } from "./socket.js";
 export { type Ack, type AckId, type Acks, NotAcknowledgedError } from "./ack-window.js";
 export { AckedWebSocket, type AckedWebSocketOptions } from "./acked-websocket.js";

@@ -1,60 +1,16 @@
 /** A WebSocket that is kept up. */
 import { type Clock, LONGEST_TIMER_MS, PLATFORM } from "./clock.js";
-import { type CloseAction, closeAction, type CloseCodes, type Within } from "./close-codes.js";
+import { type CloseAction, closeAction, type Within } from "./close-codes.js";
 import { timerMs } from "./delays.js";
 import { ConnectionCloseEvent, ConnectionErrorEvent, DroppedEvent, UnreachableEvent } from "./events.js";
 import type { ConnectionEventMap } from "./events.js";
 import { draw, greatest, least, randomSeed, seedForCall } from "./numbers.js";
-import { type Message, Outbox, type OutboxOptions, SendError } from "./outbox.js";
-import { type Outcome, ReconnectMachine, spreadAgain, type Step, type StopReason, TRANSIENT, type WaitSource } from "./reconnect.js";
+import type { Attempt, ConnectionState, Made, Network, ReconnectingWebSocketOptions } from "./options.js";
+import { type Message, Outbox, SendError } from "./outbox.js";
+import { type Outcome, ReconnectMachine, spreadAgain, type Step, TRANSIENT, type WaitSource } from "./reconnect.js";
 import type { Settings } from "./settings.js";
-import { type Constructor, constructorOf, type Socket } from "./socket.js";
+import { connect, type Socket } from "./socket.js";
 import { WEB_SOCKET } from "./web-socket-policy.js";
-
-/** An attempt to connect, for functions that make an address or subprotocols. */
-export interface Attempt {
-  /** The number of the attempt in this episode, from 1. */
-  readonly number: number;
-  /** The last connection was closed because its credentials were rejected. */
-  readonly needsFreshCredentials: boolean;
-  readonly signal: AbortSignal;
-}
-
-/** A value, or a function that makes it for each attempt. */
-export type Made<T> = T | ((attempt: Attempt) => T | Promise<T>);
-
-/** Says whether the device has a network, and has the events `online` and `offline`. */
-export interface Network extends EventTarget {
-  readonly navigator?: { readonly onLine?: boolean };
-}
-
-export interface ReconnectingWebSocketOptions {
-  /** When to reconnect; `parsePolicy` makes one. Default: `web-socket`, the profile for connections that are kept up. */
-  readonly policy?: { readonly settings: Readonly<Settings> };
-  /** The constructor of connections. Default: the platform's `WebSocket`. */
-  readonly WebSocket?: Constructor;
-  /** What happens to messages that cannot be sent yet. */
-  readonly outbox?: OutboxOptions;
-  /** Codes whose meaning differs from the registered one: `{ 1000: "reconnect", 4401: "reauthenticate" }`, or a preset. */
-  readonly closeCodes?: CloseCodes;
-  /** How long an attempt may take, in milliseconds. Default 10 s. */
-  readonly connectTimeoutMs?: number;
-  /** Closes the client when it is aborted. */
-  readonly signal?: AbortSignal;
-  /** For reproducible waits. Default: random. */
-  readonly seed?: bigint;
-  /** For tests. */
-  readonly clock?: Clock;
-  /** For tests. Default: the platform's. */
-  readonly network?: Network;
-}
-
-/** What the client does at present. Times are in milliseconds of `clock.now()`, by default `performance.now()`. */
-export type ConnectionState =
-  | { readonly kind: "connecting" | "open" | "closed" }
-  | { readonly kind: "waiting"; readonly until: number; readonly unreachable: boolean }
-  | { readonly kind: "offline" }
-  | { readonly kind: "stopped"; readonly reason: StopReason | "normal-end" };
 
 type Handler<E> = ((event: E) => void) | null;
 
@@ -72,8 +28,8 @@ const PERMANENT = ["SyntaxError", "SecurityError", "TypeError"];
  * a healthy connection. It has the interface of `WebSocket`, and its events `open`, `message`, `error` and `close`, each for
  * every connection; further `statechange`, `unreachable` and `dropped`.
  *
- * It has one timer at most, besides those of {@link sendWhenRoom}, and decides with the machine of `stagger-core`: the same seed gives the same waits as in Rust,
- * rounded up to milliseconds.
+ * It has one timer at most, besides those of {@link sendWhenRoom}, and decides with the machine of `stagger-core`: the same seed
+ * gives the same waits as in Rust, rounded up to milliseconds.
  */
 export class ReconnectingWebSocket extends EventTarget {
   // Getters, because esbuild before 0.18 lowers all private members of a class with static fields.
@@ -389,7 +345,8 @@ export class ReconnectingWebSocket extends EventTarget {
       }
       this.#lastUrl = String(address);
       isConstructing = true;
-      socket = this.#open(this.#lastUrl, names, reservation);
+      socket = connect(this.#lastUrl, names, reservation, this.#options.WebSocket);
+      socket.binaryType = this.#binaryType;
     } catch (error) {
       if (!attempt.signal.aborted) {
         const name = String((error as { name?: unknown } | null)?.name ?? "error");
@@ -439,21 +396,6 @@ export class ReconnectingWebSocket extends EventTarget {
       }
       this.#ended(generation, this.#outcome(generation, action), code, reason, wasClean, action === "end");
     };
-  }
-
-  #open(url: string, protocols: string | string[] | undefined, reservation: string | undefined): Socket {
-    const WebSocket = constructorOf(this.#options.WebSocket);
-    const names = protocols === undefined ? [] : [protocols].flat();
-    let address = url;
-    if (reservation !== undefined && names.length > 0) {
-      names.push(`stagger-reservation.${reservation}`);
-    } else if (reservation !== undefined) {
-      // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
-      address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
-    }
-    const socket = names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
-    socket.binaryType = this.#binaryType;
-    return socket;
   }
 
   /** Returns what the end of an open connection means for the machine. */

@@ -29,3 +29,22 @@ export function constructorOf(given: Constructor | undefined): Constructor {
   }
   return WebSocket;
 }
+
+/** Begins a connection that presents a reservation, if there is one: among the subprotocols, or else in the query. */
+export function connect(
+  url: string,
+  protocols: string | string[] | undefined,
+  reservation: string | undefined,
+  given: Constructor | undefined,
+): Socket {
+  const WebSocket = constructorOf(given);
+  const names = protocols === undefined ? [] : [protocols].flat();
+  let address = url;
+  if (reservation !== undefined && names.length > 0) {
+    names.push(`stagger-reservation.${reservation}`);
+  } else if (reservation !== undefined) {
+    // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
+    address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
+  }
+  return names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
+}
