@@ -2,9 +2,11 @@
 import { PLATFORM } from "./clock.js";
 import { reservation, serverHint } from "./fetch-hints.js";
 import { errorMeaning, idempotencyOf, responseOutcome } from "./fetch-rules.js";
+import type { QuietPermit } from "./quiet-period.js";
+import { quietKey, QuietPeriods } from "./quiet-periods.js";
 import { RetryError } from "./retry.js";
 import { call, type CallOptions, type PolicyLike, type RetryAttempt } from "./retry-call.js";
-import type { AttemptOutcome } from "./retry-machine.js";
+import { type AttemptOutcome, defaultSettings } from "./retry-machine.js";
 import type { Ended } from "./retry-wait.js";
 
 export interface FetchRetryOptions extends CallOptions {
@@ -17,9 +19,18 @@ export interface FetchRetryOptions extends CallOptions {
    * it. Default: false.
    */
   readonly idempotencyKeys?: boolean;
+  /**
+   * Lets the calls of a target wait while its server asks for quiet, or `false`: each call follows its own hints. Default: one
+   * for all calls of the page; none if `clock` is given.
+   */
+  readonly quiet?: QuietPeriods | false;
+  /** Calls with this key wait together. Default: those to one origin with the same credentials. */
+  readonly quietKey?: string;
   /** The function that sends a request. Default: the platform's `fetch`. */
   readonly fetch?: (input: RequestInfo | URL, init: RequestInit) => Promise<Response>;
 }
+
+const PAGE = /* @__PURE__ */ new QuietPeriods();
 
 /** A response that was not a success, where an error is needed. */
 export class StatusError extends Error {
@@ -69,6 +80,11 @@ export async function fetchRetry(
   const mayRepeat = idempotency !== "none" || options.idempotent === true;
   const isOnce = (hasBody && !isReplayable(body)) || !/^https?:/.test(request.url);
   const send = options.fetch ?? ((input, init) => fetch(input, init));
+  const quiet = options.quiet ?? (options.clock ? false : PAGE);
+  const settings = options.policy?.settings ?? defaultSettings();
+  const period = quiet ? quiet.turns(options.quietKey ?? quietKey(request, headers), settings, clock) : undefined;
+  /** What the last attempt has met, whether or not the request may be sent again. */
+  let met: AttemptOutcome = { kind: "success" };
   let token: string | undefined;
 
   const run = ({ signal }: RetryAttempt) => {
@@ -96,12 +112,14 @@ export async function fetchRetry(
       // If redirects are followed, the connection that failed may not be that of the request.
       wasNotProcessed = meaning === "not-sent" && request.redirect !== "follow";
     }
+    met = outcome;
     if (outcome.kind === "failed" && (isOnce || !(mayRepeat || wasNotProcessed))) {
       return { kind: "unsafe", failure: outcome.failure };
     }
     return outcome;
   };
-  const end = await call({ run, judge, discard, errorOf }, options.policy, options, signal);
+  const turns = period && { ...period, record: (permit: QuietPermit) => period.record(permit, met) };
+  const end = await call({ run, judge, discard, errorOf, turns }, { settings }, options, signal);
   if (!("stop" in end)) {
     return end.value;
   }

@@ -75,17 +75,17 @@ export interface CallOptions {
 }
 
 /** What holds the calls of a target. Points in time are in nanoseconds. */
-export interface Turns {
+export interface Turns<P> {
   /** Waits for the turn of a call, and resolves with its permit, or with the time until its turn if that is too late. */
-  turn(latest: bigint | undefined, signal: AbortSignal | undefined): Promise<{ permit: unknown } | { retryIn: bigint }>;
+  turn(latest: bigint | undefined, signal: AbortSignal | undefined): Promise<{ permit: P } | { retryIn: bigint }>;
   /** Returns whether an attempt that is due after this time would be rejected then. */
   wouldReject(after: bigint, latest: bigint | undefined): boolean;
-  record(permit: unknown, outcome: AttemptOutcome): void;
-  release(permit: unknown): void;
+  record(permit: P, outcome: AttemptOutcome): void;
+  release(permit: P): void;
 }
 
 /** What a call does. */
-export interface Operation<T> {
+export interface Operation<T, P = never> {
   run(attempt: RetryAttempt): T | PromiseLike<T>;
   /** Returns what the end of an attempt means. What it throws ends the call. */
   judge(ended: Ended<T>, attempt: number): AttemptOutcome;
@@ -93,7 +93,7 @@ export interface Operation<T> {
   readonly discard?: (value: T) => void;
   /** Returns the error that stands for a value which is no success. */
   readonly errorOf?: (value: T) => unknown;
-  readonly turns?: Turns | undefined;
+  readonly turns?: Turns<P> | undefined;
 }
 
 /** How a call has ended: with a success; or with a value or an error that no attempt follows. */
@@ -107,8 +107,8 @@ const SHORTEST_WATCHED_MS = 100;
  *
  * @throws RangeError for a limit that is no length of time, and the reason of the signal as soon as it is aborted.
  */
-export async function call<T>(
-  operation: Operation<T>,
+export async function call<T, P>(
+  operation: Operation<T, P>,
   policy: PolicyLike | undefined,
   options: CallOptions,
   signal: AbortSignal | undefined,
@@ -164,8 +164,10 @@ export async function call<T>(
         const run = (signal: AbortSignal) => operation.run({ number, signal, previousError });
         const ended = await attempt(clock, limitMs, signal, run, operation.discard);
         const outcome = operation.judge(ended, number);
-        turns?.record(held, outcome);
-        held = undefined;
+        if (held !== undefined) {
+          turns?.record(held, outcome);
+          held = undefined;
+        }
         const isTooLate = (after: bigint) => turns?.wouldReject(after, machine.latestStart()) ?? false;
         const decision = machine.decide(outcome, charge, now(), budget, isTooLate);
         const value = "value" in ended ? ended : undefined;

@@ -151,11 +151,11 @@ export class RetryMachine {
     return { kind: "retry", after, source: hint ? "hint" : "schedule", permit: charged };
   }
 
-  /** Returns the latest time at which an attempt may start. */
+  /** Returns the latest time at which an attempt may start: at the end of `max-elapsed`, but before the deadline. */
   latestStart(): bigint | undefined {
     const { maxElapsed } = this.settings;
-    const limit = maxElapsed === null ? undefined : this.#start + maxElapsed;
-    return limit === undefined || (this.deadline !== undefined && this.deadline < limit) ? this.deadline : limit;
+    const limits = [maxElapsed === null ? undefined : this.#start + maxElapsed, this.deadline && this.deadline - 1n];
+    return limits.reduce((latest, limit) => (latest === undefined || (limit !== undefined && limit < latest) ? limit : latest));
   }
 
   /** Returns another wait if the timer of the last one fired more than a second late; otherwise 0. */

@@ -2,6 +2,7 @@
 
 mod delays;
 mod policies;
+mod quiet;
 mod reconnect;
 mod retry;
 
@@ -17,9 +18,10 @@ use crate::workspace::root;
 use crate::{Error, Result};
 
 /// The files, and what each of them holds.
-const FILES: [(&str, fn() -> Result<Value>); 4] = [
+const FILES: [(&str, fn() -> Result<Value>); 5] = [
     ("delays.json", delays::vectors),
     ("policies.json", policies::vectors),
+    ("quiet.json", quiet::vectors),
     ("reconnect.json", reconnect::vectors),
     ("retry.json", retry::vectors),
 ];

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fetchRetry, type FetchRetryOptions } from "../src/fetch-retry.js";
+import { parsePolicy } from "../src/policy.js";
+import { QuietPeriods } from "../src/quiet-periods.js";
+import type { RetryError } from "../src/retry.js";
+import { settled, VirtualClock } from "./virtual.js";
+
+/** A server in virtual time, which answers as a test says, and when it received which request. */
+class Server {
+  readonly clock = new VirtualClock();
+  readonly quiet = new QuietPeriods();
+  readonly seen: [number, string][] = [];
+  answer: (n: number) => Response | Promise<Response> = () => new Response("done");
+
+  call(url: string, init: RequestInit = {}, options: FetchRetryOptions = {}): Promise<Response> {
+    const send = async (input: RequestInfo | URL) => {
+      this.seen.push([this.clock.now() - 1_000, String(input)]);
+      return this.answer(this.seen.length);
+    };
+    const policy = parsePolicy("constant base=1s jitter=none hint=exact");
+    return fetchRetry(url, init, { policy, clock: this.clock, quiet: this.quiet, fetch: send, seed: 1n, ...options });
+  }
+
+  /** Answers the first request with this, and every other with 200. */
+  refuseOnce(status: number, headers: Record<string, string>): void {
+    this.answer = (n) => (n === 1 ? new Response(null, { status, headers }) : new Response("done"));
+  }
+}
+
+const API = "https://api.example/";
+
+test("while a server asks for quiet no call is sent, then one goes first, and the others follow at a pace", async () => {
+  const server = new Server();
+  server.refuseOnce(429, { "Retry-After": "10" });
+  const first = server.call(`${API}first`, { method: "POST" });
+  await settled();
+  assert.equal((await first).status, 429);
+  const calls = Array.from({ length: 5 }, (_, n) => server.call(`${API}${n}`));
+  await server.clock.advance(9_999);
+  assert.equal(server.seen.length, 1);
+  // The probe is answered after a second; the rate that the server admitted before is not known, so it begins at 1/s.
+  server.answer = () => new Promise((resolve) => server.clock.setTimeout(() => resolve(new Response("done")), 1_000));
+  await server.clock.advance(1_000);
+  assert.deepEqual(server.seen.slice(1), [[10_000, `${API}0`]]);
+  await server.clock.advance(60_000);
+  assert.deepEqual((await Promise.all(calls)).map(({ status }) => status), [200, 200, 200, 200, 200]);
+  const starts = server.seen.slice(2).map(([at]) => at);
+  assert.ok((starts[0] ?? 0) >= 11_000);
+  starts.slice(1).forEach((at, n) => assert.ok(at - (starts[n] ?? 0) >= 500, starts.join()));
+  assert.ok(server.quiet.isOpen(JSON.stringify("another")));
+});
+
+test("calls to another origin, with other credentials or with a key of their own do not wait", async () => {
+  for (const [url, init, options, waits] of [
+    [`${API}b`, {}, {}, true],
+    ["https://API.example:443/c", {}, {}, true],
+    ["https://other.example/", {}, {}, false],
+    ["http://api.example/", {}, {}, false],
+    [API, { headers: { Authorization: "Bearer 2" } }, {}, false],
+    [API, { headers: { "X-Api-Key": "2" } }, {}, false],
+    [API, { credentials: "omit" }, {}, false],
+    [API, {}, { quietKey: "mine" }, false],
+    [API, {}, { quiet: false }, false],
+  ] as const) {
+    const server = new Server();
+    server.refuseOnce(503, { "Retry-After": "10" });
+    void server.call(API);
+    await settled();
+    void server.call(url, init, options);
+    await settled();
+    assert.equal(server.seen.length, waits ? 1 : 2, JSON.stringify([url, init, options]));
+  }
+});
+
+test("only a hint for everybody begins a pause", async () => {
+  const reserved = { "stagger-reservation": "10000;token=0123456789abcdef0123456789abcdef" };
+  for (const [status, headers, waits] of [
+    [429, { "Retry-After": "10" }, true],
+    [503, { "Retry-After": "10" }, true],
+    [500, { "Retry-After": "10" }, false],
+    [429, {}, false],
+    [429, { "Retry-After": "0" }, false],
+    [503, reserved, false],
+    [429, { "Retry-After": "10", "x-should-retry": "false" }, false],
+  ] as [number, Record<string, string>, boolean][]) {
+    const server = new Server();
+    server.refuseOnce(status, headers);
+    await server.call(API, { method: "POST", redirect: "follow" }, { policy: parsePolicy("stop") });
+    void server.call(API);
+    await settled();
+    assert.equal(server.seen.length, waits ? 1 : 2, JSON.stringify([status, headers]));
+  }
+});
+
+test("a call whose turn comes too late is not sent, and is told when to come", async () => {
+  const server = new Server();
+  server.refuseOnce(429, { "Retry-After": "10" });
+  void server.call(API);
+  await settled();
+  const error = await server.call(API, {}, { deadlineMs: 5_000 }).then(() => undefined, (error: RetryError) => error);
+  assert.deepEqual([error?.reason, error?.attempts, error?.retryInMs, server.seen.length], ["quiet", 0, 10_000, 1]);
+});
+
+test("a call that is aborted while it waits leaves no place and no timer behind", async () => {
+  const server = new Server();
+  server.refuseOnce(429, { "Retry-After": "10" });
+  await server.call(API, { method: "POST" });
+  const controller = new AbortController();
+  const calls = Array.from({ length: 1_024 }, () => server.call(API, { signal: controller.signal }).then(() => "sent", (error) => error));
+  await settled();
+  const rejected = await server.call(API).then(() => undefined, (error: RetryError) => error);
+  assert.equal(rejected?.reason, "quiet");
+  controller.abort("enough");
+  assert.deepEqual(new Set(await Promise.all(calls)), new Set(["enough"]));
+  assert.equal(server.clock.timers.size, 0);
+  const last = server.call(API);
+  await server.clock.advance(11_000);
+  assert.equal((await last).status, 200);
+});
+
+test("a probe that is refused begins the pause again", async () => {
+  const server = new Server();
+  server.answer = (n) => (n <= 2 ? new Response(null, { status: 429, headers: { "Retry-After": n === 1 ? "10" : "20" } }) : new Response("done"));
+  await server.call(API, { method: "POST" });
+  const calls = [server.call(API), server.call(API)];
+  await server.clock.advance(29_999);
+  assert.deepEqual(server.seen.map(([at]) => at), [0, 10_000]);
+  await server.clock.advance(60_000);
+  assert.deepEqual((await Promise.all(calls)).map(({ status }) => status), [200, 200]);
+  assert.equal(server.seen[2]?.[0], 30_000);
+});
+
+test("a pause is no longer than the policy follows hints", async () => {
+  const server = new Server();
+  server.refuseOnce(429, { "Retry-After": "99999999999999999999" });
+  assert.equal((await server.call(API)).status, 429);
+  const call = server.call(API);
+  await server.clock.advance(300_000);
+  assert.equal((await call).status, 200);
+  assert.equal(server.seen[1]?.[0], 300_000);
+});
+
+test("at most 1,000 targets are remembered, and those that hold calls are kept", async () => {
+  const server = new Server();
+  server.answer = () => new Response(null, { status: 429, headers: { "Retry-After": "10" } });
+  for (let n = 0; n < 1_000; n += 1) {
+    await server.call(`https://${n}.example/`, { method: "POST" });
+  }
+  void server.call("https://1000.example/", { method: "POST" });
+  await settled();
+  const before = server.seen.length;
+  void server.call("https://1000.example/");
+  void server.call("https://0.example/");
+  void server.call("https://999.example/");
+  await settled();
+  assert.deepEqual(server.seen.slice(before).map(([, url]) => url), ["https://1000.example/"]);
+});
+
+test("if the probe is aborted, the next call is the probe in its place", async () => {
+  const server = new Server();
+  server.refuseOnce(429, { "Retry-After": "10" });
+  await server.call(API, { method: "POST" });
+  const [controller, answer] = [new AbortController(), server.answer];
+  server.answer = () => new Promise(() => {});
+  const probe = server.call(API, { signal: controller.signal }).catch((error) => error);
+  await server.clock.advance(11_000);
+  assert.equal(server.seen.length, 2);
+  controller.abort("enough");
+  assert.equal(await probe, "enough");
+  server.answer = answer;
+  const call = server.call(API);
+  await settled();
+  assert.equal((await call).status, 200);
+});
