@@ -8,6 +8,7 @@ pub(crate) mod deb;
 pub(crate) mod deny;
 pub(crate) mod dist;
 pub(crate) mod image;
+pub(crate) mod js_package;
 pub(crate) mod lowest;
 pub(crate) mod msrv;
 pub(crate) mod mutants;
