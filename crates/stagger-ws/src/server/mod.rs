@@ -13,7 +13,7 @@
 //! and the request for an upgrade ends when the connection begins.
 //!
 #![cfg_attr(feature = "axum", doc = "```no_run")]
-#![cfg_attr(not(feature = "axum"), doc = "```ignore (needs the feature `axum`)")]
+#![cfg_attr(not(feature = "axum"), doc = "```ignore (needs the feature axum)")]
 //! // It would wait for clients.
 //! use axum::{Router, extract::ws::WebSocketUpgrade, response::Response, routing::any};
 //! use futures_util::{SinkExt, StreamExt};
