@@ -93,7 +93,7 @@ fn clients_of_another_server_are_killed_and_counted_at_a_relay() {
 #[test]
 fn rejected_clients_are_counted_and_retry() {
     let files = Files::new();
-    let limits = ["--capacity=80/s", "--backlog=20", "--json"];
+    let limits = ["--capacity=40/s", "--backlog=10", "--json"];
     let run = measured(&see(&mut drill(&node(&files, ""), &limits)));
     let (server, attempts) = (&run["measured"]["server"], run["attempts"].as_u64().expect("a count"));
     assert_eq!((&run["connected"], &server["accepted"]), (&60.into(), &60.into()), "{run}");

@@ -126,9 +126,9 @@ struct Upstream {
 impl Upstream {
     /// Starts the server with a free port in `PORT`, and waits until it listens there.
     fn start(drill: &Drill<'_>, command: &CommandLine) -> Result<Self, RunError> {
-        let cannot = |source| CliError::io("--server: cannot find a free port", source);
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let address = free.map_err(cannot)?;
+        let address = free_address().ok_or_else(|| {
+            CliError::io("--server: cannot find a free port for the server", std::io::ErrorKind::AddrInUse)
+        })?;
         let mut program = Program::start(command, &[("PORT", address.port().to_string())])?;
         let started = Instant::now();
         while TcpStream::connect(address).is_err() {
@@ -151,6 +151,16 @@ impl Upstream {
         }
         Ok(Self { program, address })
     }
+}
+
+/// Returns a free address, whose port is below the range from which systems take ports for outgoing connections: it stays free until the
+/// server listens, although other programs connect meanwhile.
+fn free_address() -> Option<SocketAddr> {
+    const PORTS: core::ops::Range<u16> = 20_000..32_768;
+    // Drills that start at the same time begin at different ports.
+    let first = std::process::id() as usize * 97 % PORTS.len();
+    let ports = PORTS.cycle().skip(first).take(PORTS.len());
+    ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).find(|address| TcpListener::bind(address).is_ok())
 }
 
 /// A run with its processes.
