@@ -1,6 +1,6 @@
 export { delays, firstSpread, timerMs } from "./delays.js";
 export { draw, ownDraw, randomSeed, seedForCall } from "./numbers.js";
-export { QuietPeriods } from "./quiet-periods.js";
+export { QuietPeriods, type QuietPeriodsOptions } from "./quiet-periods.js";
 export { parsePolicy, Policy, policyFromJSON } from "./policy.js";
 export { PROFILES } from "./profiles.js";
 export type { Backoff, HintMode, Jitter, Settings } from "./settings.js";

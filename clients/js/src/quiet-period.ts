@@ -71,6 +71,11 @@ export class QuietPeriod {
   /** @param max The longest pause that a hint can cause. */
   constructor(private readonly max: bigint) {}
 
+  /** Returns the end of the pause; while there is none, when something changed last. */
+  get until(): bigint {
+    return this.#time;
+  }
+
   get waiting(): number {
     return this.#places.issued - this.#places.left;
   }

@@ -1,13 +1,35 @@
 /** Quiet periods by target: when a server asks one call to wait, the calls that it limits together wait, too. */
-import type { Clock } from "./clock.js";
+import { type Clock, PLATFORM } from "./clock.js";
 import { timerMs } from "./delays.js";
-import { least, SECOND } from "./numbers.js";
+import { least, SECOND, seedForCall } from "./numbers.js";
 import { type QuietPermit, QuietPeriod } from "./quiet-period.js";
 import type { Turns } from "./retry-call.js";
 import type { AttemptOutcome } from "./retry-machine.js";
 import { nanos, wait } from "./retry-wait.js";
 import type { Settings } from "./settings.js";
 
+/** What the tabs of an origin tell each other: that the server of a target asks for quiet, for so many milliseconds. */
+interface PauseMessage {
+  readonly stagger: "pause";
+  /** A hash: credentials are not sent. */
+  readonly target: string;
+  readonly ms: number;
+}
+
+export interface QuietPeriodsOptions {
+  /**
+   * Shares pauses with the tabs and workers of the origin that have the same name here, through a `BroadcastChannel`, where the
+   * platform has it. Default: they are not shared.
+   */
+  readonly channel?: string;
+  /** The longest pause that another tab can cause, in milliseconds. Default 5 min. */
+  readonly maxSharedMs?: number;
+  /** For tests. */
+  readonly clock?: Clock;
+}
+
+/** The longest pause that another tab can cause by default. */
+const MAX_SHARED_MS = 300_000;
 /** How many targets are remembered. */
 const MAX_TARGETS = 1_000;
 const DAY = 86_400n * SECOND;
@@ -29,15 +51,43 @@ const CREDENTIALS = [
 /** The quiet periods of all calls that share this object, at most 1,000. Further targets have none while all of them hold calls. */
 export class QuietPeriods {
   readonly #periods = new Map<string, QuietPeriod>();
+  readonly #clock: Clock;
+  #channel: BroadcastChannel | undefined;
+
+  constructor({ channel, maxSharedMs = MAX_SHARED_MS, clock = PLATFORM }: QuietPeriodsOptions = {}) {
+    if (!(maxSharedMs > 0)) {
+      throw new RangeError(`maxSharedMs is ${maxSharedMs}: use more than 0`);
+    }
+    this.#clock = clock;
+    if (channel !== undefined && typeof BroadcastChannel === "function") {
+      this.#channel = new BroadcastChannel(channel);
+      this.#channel.onmessage = ({ data }: MessageEvent) => {
+        const ms = pausedFor(data, maxSharedMs);
+        if (ms !== undefined) {
+          const max = nanos(Math.min(maxSharedMs, 86_400_000));
+          this.#period(data.target, max)?.pause(nanos(ms), nanos(this.#clock.now()));
+        }
+      };
+      // Node would wait for messages instead of ending.
+      (this.#channel as { unref?: () => void }).unref?.();
+    }
+  }
+
+  /** Stops sharing. Pauses that have begun are kept. */
+  close(): void {
+    this.#channel?.close();
+    this.#channel = undefined;
+  }
 
   /** Returns whether the calls of this target start at once, as far as is known. */
   isOpen(key: string): boolean {
-    return this.#periods.get(key)?.isAtRest() ?? true;
+    return this.#periods.get(hash(key))?.isAtRest() ?? true;
   }
 
   /** @internal */
   turns(key: string, settings: Readonly<Settings>, clock: Clock): Turns<QuietPermit> | undefined {
-    const period = this.#period(key, settings);
+    const target = hash(key);
+    const period = this.#period(target, followed(settings));
     const now = () => nanos(clock.now());
     return (
       period && {
@@ -64,35 +114,65 @@ export class QuietPeriods {
           }
         },
         wouldReject: (after: bigint, latest: bigint | undefined) => period.wouldReject(after, latest, now()),
-        record: (permit: QuietPermit, outcome: AttemptOutcome) => period.record(permit, outcome, now()),
+        record: (permit: QuietPermit, outcome: AttemptOutcome) => {
+          const at = now();
+          period.record(permit, outcome, at);
+          const left = period.state === "quiet" ? period.until - at : 0n;
+          if (outcome.kind === "failed" && outcome.failure === "throttled" && left > 0n) {
+            const message: PauseMessage = { stagger: "pause", target, ms: timerMs(left) };
+            this.#channel?.postMessage(message);
+          }
+        },
         release: (permit: QuietPermit) => period.release(permit),
       }
     );
   }
 
-  #period(key: string, { hint, maxHint }: Readonly<Settings>): QuietPeriod | undefined {
-    const known = this.#periods.get(key);
+  #period(target: string, max: bigint): QuietPeriod | undefined {
+    const known = this.#periods.get(target);
     if (known) {
       return known;
     }
     if (this.#periods.size >= MAX_TARGETS) {
+      const now = nanos(this.#clock.now());
       for (const [other, period] of this.#periods) {
-        if (period.isAtRest()) {
+        if (period.isAtRest() || (period.waiting === 0 && period.until < now)) {
           this.#periods.delete(other);
           break;
         }
       }
     }
-    // A hint is followed as far as the policy follows it.
-    const followed = least(maxHint ?? DAY, hint.kind === "clamp" ? hint.above : DAY);
-    const max = least(followed, DAY);
     if (this.#periods.size >= MAX_TARGETS || max <= 0n) {
       return undefined;
     }
     const period = new QuietPeriod(max);
-    this.#periods.set(key, period);
+    this.#periods.set(target, period);
     return period;
   }
+}
+
+/** Returns how long the hints are at most that the policy follows. */
+function followed({ hint, maxHint }: Readonly<Settings>): bigint {
+  return least(least(maxHint ?? DAY, hint.kind === "clamp" ? hint.above : DAY), DAY);
+}
+
+/** Returns for how long another tab asks to wait, if its message is one: every script of the origin can send any. */
+function pausedFor(data: unknown, maxMs: number): number | undefined {
+  if (typeof data !== "object" || data === null) {
+    return undefined;
+  }
+  const { stagger, target, ms } = data as Partial<Record<keyof PauseMessage, unknown>>;
+  const isPause = stagger === "pause" && typeof target === "string" && /^[0-9a-f]{16}$/.test(target);
+  return isPause && typeof ms === "number" && ms > 0 ? Math.min(ms, maxMs) : undefined;
+}
+
+/** Returns 64 bits of a text as hexadecimal digits. Equal in all tabs, and not for secrets that can be guessed. */
+function hash(text: string): string {
+  let hash = 0n;
+  for (const byte of new TextEncoder().encode(text)) {
+    hash = seedForCall(hash, BigInt(byte));
+  }
+  return hash.toString(16).padStart(16, "0");
 }
 
 /** Returns the key of a request: its origin, and with whose credentials it is sent. */

@@ -212,3 +212,17 @@ fn the_methods_of_the_javascript_client_are_those_that_are_idempotent() {
         assert_eq!(line.contains(&format!("\"{method}\"")), allows_retry, "{method}");
     }
 }
+
+#[test]
+fn the_javascript_client_knows_the_headers_with_credentials() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let list = |path: &str| {
+        let source = fs::read_to_string(root.join(path)).unwrap();
+        let (_, list) = source.split_once("const CREDENTIALS").unwrap();
+        let (list, _) = list.split_once("];").unwrap();
+        list.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (ours, theirs) = (list("crates/stagger-http/src/client/quiet_key.rs"), list("clients/js/src/quiet-periods.ts"));
+    assert_eq!(ours.len(), 11);
+    assert_eq!(theirs, ours);
+}
