@@ -80,12 +80,11 @@ async fn the_client_in_chromium_returns_by_its_reservation_within_a_tick_of_the_
     let open = |protocols: &str| format!("connect('ws://{address}/feed', 'web-socket spread=1h', {protocols})");
     let all = format!("globalThis.all = [{}, {}, {}]; 0", open("'chat'"), open("undefined"), open("['chat']"));
     browser.eval(&page, &all).await;
-    browser.until(&page, "all.every(({ record }) => record.attempts.length === 2 && record.open === 1)").await;
+    browser.until(&page, "all.every(({ record }) => record.controls.length === 1 && record.open === 1)").await;
     eventually("all are admitted", || sockets.snapshot().accepted == 4).await;
     assert_eq!(sockets.snapshot().rejected_by_close, 3);
 
     let seen = browser.eval(&page, "all.map(({ record }) => record)").await;
-    let mut ticks = Vec::new();
     for seen in seen.as_array().unwrap() {
         let closed = &seen["closed"][0];
         let reason: Value = serde_json::from_str(closed["reason"].as_str().unwrap()).unwrap();
@@ -93,11 +92,9 @@ async fn the_client_in_chromium_returns_by_its_reservation_within_a_tick_of_the_
         let ms = |value: &Value| value.as_f64().unwrap();
         let early = ms(&closed["at"]) + ms(&closed["retryInMs"]) - ms(&seen["attempts"][1]);
         assert!(early <= 1.0, "before its time by {early} ms: {seen}");
-        ticks.push((ms(&seen["attempts"][1]) - ms(&seen["controls"][0])).abs());
+        let left = ms(&seen["controls"][0]) - ms(&seen["attempts"][1]);
+        println!("{left} ms before a timer that is set for 4 ms later");
+        assert!(left >= 0.0, "a tick later than its time: {seen}");
     }
-    ticks.sort_by(f64::total_cmp);
-    println!("apart from a timer of the page: {ticks:?} ms");
-    // The machine may be busy for one of them.
-    assert!(ticks[1] <= 4.0, "{ticks:?}");
     assert_eq!(browser.console, [""; 0]);
 }

@@ -19,11 +19,12 @@ async fn connected(browser: &mut Browser, site: &Site, server: &Scripted, policy
 
 const LOSE: &str = "all.forEach(({ ws }) => ws.send('lose')); 0";
 
-/// Returns the milliseconds from the loss to the next attempt, with the wait that the client wanted, and the time of a bare timer.
+/// Returns the milliseconds from the loss to the next attempt, with the wait that the client wanted, and the time of a bare timer for 4 ms later.
 async fn returns(browser: &mut Browser, page: &Page) -> Vec<[f64; 3]> {
     let rows = "all.map(({ record: { closed, attempts, controls } }) => \
                 [closed[0].retryInMs, attempts[1] - closed[0].at, controls[0] - closed[0].at])";
-    browser.until(page, "all.every(({ record }) => record.open === 1 && record.controls.length === 1)").await;
+    // More than one if the first attempt fails: chromium may learn later than its page that there is a network.
+    browser.until(page, "all.every(({ record }) => record.open === 1 && record.controls.length > 0)").await;
     let rows: Vec<[f64; 3]> = serde_json::from_value(browser.eval(page, rows).await).unwrap();
     let most = browser.eval(page, "Math.max(...all.map(({ record }) => record.mostOpen))").await;
     assert_eq!((most, &browser.console), (json!(1), &vec![]));
@@ -63,11 +64,8 @@ async fn returns_hidden_with_the_turn_that_its_timers_get(browser: &mut Browser,
     browser.until(&page, "document.visibilityState === 'hidden'").await;
     browser.eval(&page, LOSE).await;
     let rows = returns(browser, &page).await;
-    // `wanted` is rounded up, and the page's clock counts tenths of a millisecond.
-    assert!(rows.iter().all(|[wanted, attempt, _]| attempt - wanted >= -1.0));
-    let mut apart: Vec<_> = rows.iter().map(|[_, attempt, timer]| (attempt - timer).abs()).collect();
-    apart.sort_by(f64::total_cmp);
-    assert!(apart[4] <= 4.0, "{apart:?}");
+    // `wanted` is rounded up, and the page's clock counts tenths of a millisecond. The timers of one turn fire in order.
+    assert!(rows.iter().all(|[wanted, attempt, timer]| attempt - wanted >= -1.0 && attempt <= timer));
 }
 
 async fn is_spread_again_when_it_thaws(browser: &mut Browser, site: &Site, server: &Scripted) {

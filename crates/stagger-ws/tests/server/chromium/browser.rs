@@ -129,7 +129,10 @@ impl Browser {
     pub(super) async fn until(&mut self, page: &Page, expression: &str) {
         let begun = Instant::now();
         while self.eval(page, &format!("Boolean({expression})")).await != true {
-            assert!(begun.elapsed() < PATIENCE, "never true: {expression}; console: {:?}", self.console);
+            if begun.elapsed() > PATIENCE {
+                let records = self.eval(page, "globalThis.all?.map(({ record }) => record)").await;
+                panic!("never true: {expression}; console: {:?}; records: {records}", self.console);
+            }
             sleep(SECOND / 20).await;
         }
     }
