@@ -1,10 +1,11 @@
 //! A server that is killed under pages, each in a tab of its own.
 
 use core::time::Duration;
+use std::collections::HashMap;
 use std::time::Instant;
 
 use serde_json::json;
-use stagger_kit::{Port, Ready, Server, Stream};
+use stagger_kit::{Port, Ready, Server, Signal, Stream};
 use tokio::time::sleep;
 
 use super::browser::{Browser, Page};
@@ -17,13 +18,13 @@ use crate::support::SECOND;
 const POLICY: &str = "exponential base=100ms cap=1s spread=500ms max-attempts=inf";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_tab_returns_after_every_kill_with_one_connection() {
+async fn every_tab_returns_after_every_kill_with_one_connection_and_every_message() {
     kill(Plan { clients: 4, kills: 3, calm: Duration::ZERO, ..Plan::from_env() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes minutes: see CONTRIBUTING.md"]
-async fn many_tabs_return_after_many_kills_with_one_connection_each() {
+async fn many_tabs_return_after_many_kills_with_one_connection_each_and_every_message() {
     kill(Plan::from_env()).await;
 }
 
@@ -37,7 +38,7 @@ async fn kill(Plan { clients: tabs, kills, calm, .. }: Plan) {
     let mut pages = Vec::new();
     for n in 0..tabs {
         let page = browser.open(&site.url()).await;
-        let connect = format!("globalThis.it = connect('ws://{}/tab-{n}', '{POLICY}'); 0", port.address());
+        let connect = format!("globalThis.it = count('ws://{}/tab-{n}', '{POLICY}'); 0", port.address());
         browser.eval(&page, &connect).await;
         pages.push(page);
     }
@@ -46,6 +47,9 @@ async fn kill(Plan { clients: tabs, kills, calm, .. }: Plan) {
     for kill in 1..=kills {
         // The kills come in different parts of what a page does.
         sleep(calm + Duration::from_millis(97) * (kill % 8)).await;
+        // Messages are in flight when it is killed.
+        server.running().unwrap().signal(Signal::STOP).unwrap();
+        sleep(Duration::from_millis(150)).await;
         server.kill();
         // Some attempts fail.
         sleep(Duration::from_millis(300)).await;
@@ -54,8 +58,9 @@ async fn kill(Plan { clients: tabs, kills, calm, .. }: Plan) {
         all_open(&mut browser, &pages, kill + 1).await;
         back.push(restarted.elapsed());
     }
-    let mut attempts = 0;
-    for page in &pages {
+    let (mut attempts, mut messages) = (0, HashMap::new());
+    for (n, page) in pages.iter().enumerate() {
+        messages.insert(format!("tab-{n}"), browser.eval(page, "it.stop()").await.as_u64().unwrap());
         let seen = browser.eval(page, "it.record").await;
         attempts += seen["attempts"].as_array().unwrap().len();
         assert_eq!((&seen["open"], &seen["mostOpen"]), (&json!(1), &json!(1)), "{seen}");
@@ -64,12 +69,19 @@ async fn kill(Plan { clients: tabs, kills, calm, .. }: Plan) {
     assert_eq!(browser.console, [""; 0]);
     server.kill();
     // It fails if the server has seen two connections of one tab.
-    store::read(&stored).unwrap();
+    let mut kept: HashMap<String, Vec<u64>> = HashMap::new();
+    for (tab, number) in store::read(&stored).unwrap() {
+        kept.entry(tab).or_default().push(number);
+    }
+    for (tab, last) in &messages {
+        assert_eq!(kept[tab], Vec::from_iter(1..=*last), "{tab}");
+    }
     back.sort();
     println!(
-        "{kills} kills under {tabs} tabs: {attempts} attempts for {} connections; all tabs were back {:?} (median) and \
-         {:?} (at most) after the restart",
+        "{kills} kills under {tabs} tabs: {attempts} attempts for {} connections, {} messages stored once; all tabs were \
+         back {:?} (median) and {:?} (at most) after the restart",
         tabs * (kills as usize + 1),
+        messages.values().sum::<u64>(),
         back[back.len() / 2],
         back[back.len() - 1],
     );

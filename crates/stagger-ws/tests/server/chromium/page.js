@@ -11,7 +11,7 @@ try {
 }
 
 /** Opens a connection that is kept up, and keeps a record of it. Times are of `performance.now()`. */
-globalThis.connect = (url, policy, protocols) => {
+globalThis.connect = (url, policy, protocols, acks) => {
   const record = { attempts: [], opened: [], closed: [], controls: [], states: [], messages: 0, errors: 0, open: 0, mostOpen: 0 };
   class Recorded extends WebSocket {
     constructor(...address) {
@@ -24,7 +24,8 @@ globalThis.connect = (url, policy, protocols) => {
       });
     }
   }
-  const ws = new stagger.ReconnectingWebSocket(url, protocols, { policy: stagger.parsePolicy(policy), WebSocket: Recorded });
+  const Client = acks ? stagger.AckedWebSocket : stagger.ReconnectingWebSocket;
+  const ws = new Client(url, protocols, { policy: stagger.parsePolicy(policy), WebSocket: Recorded, acks });
   ws.addEventListener("open", () => record.opened.push(performance.now()));
   ws.addEventListener("message", () => (record.messages += 1));
   ws.addEventListener("error", () => (record.errors += 1));
@@ -38,5 +39,27 @@ globalThis.connect = (url, policy, protocols) => {
     }
   });
   return { ws, record };
+};
+
+/** Opens a connection that sends 1, 2, 3 and so on until `stop`, which returns the last when the server has acknowledged it. */
+globalThis.count = (url, policy) => {
+  const ack = (data) => (String(data).startsWith("ack ") ? { upTo: Number(data.slice(4)) } : undefined);
+  const connection = connect(url, policy, undefined, { id: Number, ack, window: 16 });
+  let [last, isStopped] = [0, false];
+  const send = async () => {
+    while (!isStopped) {
+      await connection.ws.sendWhenRoom(`${last + 1}`);
+      last += 1;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  const sending = send();
+  const stop = async () => {
+    isStopped = true;
+    await sending;
+    await connection.ws.flushed();
+    return last;
+  };
+  return { ...connection, stop };
 };
 globalThis.isReady = true;
