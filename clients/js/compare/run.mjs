@@ -290,7 +290,9 @@ console.log(`  ${"stagger-client, base=1s cap=10s".padEnd(32)}${[...delays(polic
 const sizes = {
   "stagger-client, ReconnectingWebSocket": [ours, "ReconnectingWebSocket"],
   "stagger-client, and parsePolicy": [ours, "ReconnectingWebSocket, parsePolicy"],
-  "stagger-client, delays and parsePolicy": [ours, "delays, parsePolicy"],
+  "stagger-client, AckedWebSocket": [ours, "AckedWebSocket"],
+  "stagger-client, retry": [ours, "retry"],
+  "stagger-client, retry and parsePolicy": [ours, "retry, parsePolicy"],
   "reconnecting-websocket": ["reconnecting-websocket", "default"],
   "partysocket, WebSocket": ["partysocket/ws", "default"],
   "p-retry": ["p-retry", "default"],
