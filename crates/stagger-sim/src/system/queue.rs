@@ -79,7 +79,7 @@ pub(super) struct EventQueue {
     scheduled: u64,
 }
 
-/// The most lanes that play, with the heap. The events of all others are in the heap.
+/// The most lanes. The events of all others are in the heap.
 const LEAVES: usize = 256;
 
 /// Events in their order, in a ring.
@@ -205,6 +205,7 @@ impl EventQueue {
     }
 
     /// Schedules an event. A lane that does not exist means the heap.
+    // Inlined, because saving and restoring registers would take as long as the rest.
     #[inline(always)]
     pub(super) fn push(&mut self, lane: usize, at: u64, kind: EventKind, id: u32, serial: u32) {
         self.scheduled += 1;
