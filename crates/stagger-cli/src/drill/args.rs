@@ -20,8 +20,8 @@ Without arguments, runs three policies with 3,000 clients each, which takes half
 20 seconds.
 
 The report has two rows per policy: measured, and simulated with the same random delays and with the latency, disconnect \
-window and downtime that were measured. `drill outage` measures the latency, and says whether both agree within 10%: in the \
-success, the attempts per request and the longest queue. A run is marked unreliable, and has no verdict, if the machine, rather than the policy, may have \
+window and downtime that were measured. `drill outage` measures the latency, and says whether both agree: whether success, \
+attempts per request and longest queue are at most 10% outside the range of eight simulations. A run is marked unreliable, and has no verdict, if the machine, rather than the policy, may have \
 shaped the result. Assertions use the same metric names as in `stagger simulate` and apply to the measured rows only. \
 After Ctrl-C, the report contains the runs that have finished.
 

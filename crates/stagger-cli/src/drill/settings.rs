@@ -47,7 +47,7 @@ impl Settings {
         }
         if args.client.is_some() && args.compare.is_empty() && !args.policy.is_given() {
             return Err(CliError::usage(
-                "--client: the policy that these clients are expected to have is required; add it, such as --policy socket.io (`stagger plan --list` shows all)",
+                "--client: the policy that these clients are expected to have is required; add it, such as --policy socket.io (`stagger plan --profiles` shows all)",
             ));
         }
         let mut policies = if args.compare.is_empty() && !args.policy.is_given() {

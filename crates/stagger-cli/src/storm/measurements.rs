@@ -52,8 +52,8 @@ fn verdict(agreement: &Agreement) -> String {
     };
     let (verdict, shown): (&str, fn(&ComparedFigure) -> bool) = match agreement.agrees {
         None => ("no verdict, because the run is unreliable", |_| true),
-        Some(true) => ("agrees with the simulation within 10%", |_| true),
-        Some(false) => ("differs from the simulation by more than 10%", |compared| !compared.agrees),
+        Some(true) => ("agrees with the simulations, at most 10% outside their range", |_| true),
+        Some(false) => ("differs from the simulations, more than 10% outside their range", |compared| !compared.agrees),
     };
     let figures = agreement.figures.iter().filter(|compared| shown(compared)).map(figure);
     let mut parts = vec![verdict.to_owned()];
@@ -182,16 +182,16 @@ mod tests {
         ];
         assert_eq!(
             verdict(&agreement),
-            "agrees with the simulation within 10%: most in any 100ms 66 measured, 60 simulated (58 to 68); attempts per client \
-             1.00 measured, 1.00 simulated; the largest difference is that of most in any 100ms, 10% above the mean of 8 \
-             simulations"
+            "agrees with the simulations, at most 10% outside their range: most in any 100ms 66 measured, 60 simulated (58 to \
+             68); attempts per client 1.00 measured, 1.00 simulated; the largest difference is that of most in any 100ms, 10% \
+             above the mean of 8 simulations"
         );
         agreement.agrees = Some(false);
         agreement.figures.push(compared("recovered_p99_s", Some(2.0), (4.0, 4.0, 4.0), false));
         assert_eq!(
             verdict(&agreement),
-            "differs from the simulation by more than 10%: recovered p99 2s measured, 4s simulated; the largest difference is \
-             that of recovered p99, 50% below the mean of 8 simulations"
+            "differs from the simulations, more than 10% outside their range: recovered p99 2s measured, 4s simulated; the \
+             largest difference is that of recovered p99, 50% below the mean of 8 simulations"
         );
         agreement.agrees = None;
         agreement.figures = vec![compared("recovered_p99_s", None, (4.0, 4.0, 4.0), false)];

@@ -22,6 +22,7 @@ const FOLLOWED: &[(&str, &str, &str)] = &[
     ("run --retry 2 -- true", "write '--max-attempts 3'", "run --max-attempts 3 -- true"),
     ("run --retyr-on 3 -- true", "a similar argument exists: '--retry-on'", "run --retry-on 3 -- true"),
     ("run --consecutiv 1 -- true", "a similar argument exists: '--consecutive'", "run --consecutive 1 -- true"),
+    ("drill --client 'sleep 1'", "`stagger plan --profiles` shows all", "plan --profiles"),
     ("plna -n 3", "a similar subcommand exists: 'plan'", "plan -n 3"),
     ("run --stdin reply -- true", "a similar value exists: 'replay'", "run --stdin replay -- true"),
     ("run --log jsn -- true", "a similar value exists: 'json'", "run --log json -- true"),

@@ -166,12 +166,12 @@ fn agreement(policy: &PolicyEntry) -> String {
         ),
         Some(true) => {
             let figures: Vec<_> = policy.comparison.iter().map(figure).collect();
-            format!("{name}: measured and simulated agree within 10%: {}", figures.join("; "))
+            format!("{name}: agrees with the simulations, at most 10% outside their range: {}", figures.join("; "))
         }
         Some(false) => {
             let differing = policy.comparison.iter().filter(|compared| !compared.agrees).map(figure);
             let figures: Vec<_> = differing.collect();
-            format!("{name}: measured and simulated differ by more than 10%: {}", figures.join("; "))
+            format!("{name}: differs from the simulations, more than 10% outside their range: {}", figures.join("; "))
         }
     }
 }
