@@ -169,10 +169,10 @@ export class ReconnectMachine {
 
   #retry(outcome: Outcome & { kind: "failed" }, spread: "unused" | "instead" | "beside", now: bigint): Step {
     const { settings, seed } = this;
-    if (settings.maxAttempts !== null && this.attempt >= settings.maxAttempts) {
+    const number = this.attempt + (this.#isAhead ? 1 : 0);
+    if (settings.maxAttempts !== null && number >= settings.maxAttempts) {
       return stop("attempts");
     }
-    const number = this.attempt + (this.#isAhead ? 1 : 0);
     const spreadDraw = (n: number) => draw(0n, settings.spread, bits(seed, this.#episode, n, Purpose.Spread));
     let after: bigint;
     let source: WaitSource = "schedule";

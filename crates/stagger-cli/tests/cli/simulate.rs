@@ -209,7 +209,7 @@ fn a_crash_loop_is_counted_in_the_table_and_in_the_document() {
     let document = json(&said(simulate(&scenario).arg("--json")));
     assert_eq!(document["scenario"]["crash_loop"], json(r#"{"most": 3, "above": 200.0}"#));
     let crashes = |at: usize| document["strategies"][at]["runs"][0]["crashes"].as_u64();
-    assert_eq!([crashes(0), crashes(1)], [Some(3), Some(0)]);
+    assert_eq!([crashes(0), crashes(1)], [Some(2), Some(0)]);
     let swept = json(&said(simulate(&scenario[..4]).args(["--sweep=crash-above=100,1M", "--json"])));
     assert_eq!(swept["strategies"][1]["runs"][0]["crashes"], 0);
 }

@@ -53,7 +53,7 @@ words! {
         Permanent = "permanent",
         /// The attempt may have been carried out and must not be carried out twice, or cannot be made again.
         UnsafeToRetry = "unsafe_to_retry",
-        /// All `max_attempts` attempts were made.
+        /// All `max_attempts` attempts were made, of which the loss of a connection may count as the first.
         Attempts = "attempts",
         /// The next attempt would have started after the policy's `max_elapsed`.
         Elapsed = "elapsed",

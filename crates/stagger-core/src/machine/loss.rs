@@ -47,7 +47,7 @@ impl RetryMachine<'_> {
     ///
     /// - After the loss of a stable connection an episode begins: the first wait is a draw from the policy's spread, and
     ///   the schedule begins with the first failure after it. Without a spread, the loss itself is the schedule's first
-    ///   failure.
+    ///   failure, and the first of the `max_attempts`.
     /// - Any other loss is one more failure of the attempt that opened the connection. The wait is the larger of a draw
     ///   from the spread and the schedule's delay, and its [source](crate::DelaySource) says which one it is.
     ///

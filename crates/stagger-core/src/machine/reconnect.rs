@@ -21,7 +21,9 @@ use crate::policy::Policy;
 ///
 /// - Every loss of an open connection is spread, because it may have hit every client of the server.
 /// - After the loss of a healthy connection an *episode* begins: the first wait is a draw from the policy's spread, and
-///   the backoff begins with the first failure after it. Without a spread, the loss is the backoff's first failure.
+///   the backoff begins with the first failure after it, as in a call. Without a spread, the loss is the backoff's first
+///   failure, and so it is the first of the `max_attempts`: at 4, there are three attempts to reconnect, after the delays
+///   of a call's three retries.
 /// - After any other loss, the count and the backoff go on: the wait is the larger of a draw from the spread and the
 ///   backoff's delay. A server that dies again soon after its restart does not meet all its clients at once.
 /// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the

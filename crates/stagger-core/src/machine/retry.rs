@@ -238,7 +238,7 @@ impl<'a> RetryMachine<'a> {
     }
 
     /// Restarts the attempt count and the schedule, but not the clock. Call it before the decision about the attempt
-    /// that ended, which is then the schedule's first failure. Later draws have new numbers.
+    /// that ended, which is then the schedule's first failure and the first of `max_attempts`. Later draws have new numbers.
     pub const fn reset(&mut self) {
         self.state.reset();
     }
@@ -251,11 +251,12 @@ impl<'a> RetryMachine<'a> {
         self.deadline.map(|deadline| deadline.saturating_since(now()))
     }
 
-    /// Returns whether the current attempt is the last that `max_attempts` allows.
+    /// Returns whether the current attempt is the last that `max_attempts` allows. If the schedule began with the end of a
+    /// healthy attempt or the loss of a connection, that is the first of these attempts.
     #[inline]
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {
-        self.policy.max_attempts().is_some_and(|most| self.state.attempt >= most.get())
+        self.policy.max_attempts().is_some_and(|most| self.state.retry_number() >= most.get())
     }
 
     /// Returns the number of the current or last attempt, from 1; 0 before the first.

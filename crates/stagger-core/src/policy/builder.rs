@@ -347,7 +347,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets the maximum number of attempts, the first included. At least 1, which means no retry; default 4.
+    /// Sets the maximum number of attempts, the first included. At least 1, which means no retry; default 4. For a
+    /// connection that is kept up, the loss counts as the first, unless there is a [spread](Self::spread) before it.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.settings.max_attempts = Some(attempts);
         self

@@ -43,14 +43,12 @@ profiles! {
     jitter(Capped::Twice, &Band::shares(0, 100).plus(ms(500), ms(500)).steps(Steps::Millis)):
     exponential(ms(500), secs(20)).unlimited_attempts().stable_after(secs(0));
 
-    /// SignalR's JavaScript client with automatic reconnect: 0, 2, 10 and 30 s, and no more. (The limit is that of a call. A
-    /// connection that is kept up makes as many attempts after a loss, one more than the original: set `max-attempts=4` there.)
+    /// SignalR's JavaScript client with automatic reconnect: 0, 2, 10 and 30 s, and no more.
     SIGNALR = "signalr" from "@microsoft/signalr" version "10.0.11"
         in "npm @microsoft/signalr, DefaultReconnectPolicy.js":
     list(&[secs(0), secs(2), secs(10), secs(30)]).jitter(Jitter::None).max_attempts(5).stable_after(secs(0));
 
     /// graphql-ws: 0.3 to 3 s on top of a ceiling that doubles from a second, without a cap; 5 retries.
-    /// (For a connection that is kept up, set `max-attempts=5`, as for SignalR.)
     GRAPHQL_WS = "graphql-ws" from "graphql-ws" version "6.4.2" in "npm graphql-ws, client.js, retryWait",
     jitter(Capped::Last, &Band::shares(100, 100).plus(ms(300), ms(2_999)).steps(Steps::Millis)):
     exponential(secs(1), secs(60)).uncapped().max_attempts(6).stable_after(secs(0));
@@ -109,7 +107,7 @@ profiles! {
 
     /// The MCP SDK for TypeScript, when the event stream of a server is lost: 1 and 1.5 s, without jitter, and no more; with
     /// more retries, growing to 30 s. The count restarts with every stream. (A `retry` of the server replaces all delays,
-    /// also with zero. For a connection that is kept up, set `max-attempts=2`, as for SignalR.)
+    /// also with zero.)
     MCP_SDK = "mcp-sdk" from "@modelcontextprotocol/sdk" version "1.32.2"
         in "npm @modelcontextprotocol/sdk, client/streamableHttp.js":
     exponential(secs(1), secs(30)).multiplier(1.5).jitter(Jitter::None).max_attempts(3).stable_after(secs(0));

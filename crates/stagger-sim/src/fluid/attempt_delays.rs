@@ -44,7 +44,14 @@ impl AttemptDelays {
             (Distribution::for_retry(policy, 1), 2)
         };
         let Some(first) = first else { return Ok(None) };
-        let attempts = limit.unwrap_or_else(|| first_stationary_retry(policy).saturating_sub(next) + 2);
+        // A limit counts the loss that takes the first delay.
+        let attempts = match limit {
+            Some(limit) => limit + 1 - next,
+            None => first_stationary_retry(policy).saturating_sub(next) + 2,
+        };
+        if attempts == 0 {
+            return Ok(None);
+        }
         let mut after: Vec<_> = (next..next + attempts).map(|n| Distribution::for_retry(policy, n)).collect();
         if let (Some(_), Some(last)) = (limit, after.last_mut()) {
             *last = None;

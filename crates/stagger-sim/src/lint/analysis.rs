@@ -122,10 +122,12 @@ impl<'a> PolicyAnalysis<'a> {
     /// spread or, without one, the interval of the first delay. `None` if there is no attempt.
     pub(super) fn first_wave(&self) -> Option<Duration> {
         let spread = self.policy.spread();
-        // A connection makes its first attempt after a delay, even if it is the only one.
-        let kept_up = self.context.purpose == Some(Purpose::Reconnecting);
-        let first = self.delays.first().copied().or_else(|| self.policy.bounds(1).filter(|_| kept_up))?;
-        Some(if spread.is_zero() { first.1.saturating_sub(first.0) } else { spread })
+        match self.delays.first() {
+            // After a spread, a lost connection makes an attempt even if it is the only one.
+            Some(_) if !spread.is_zero() => Some(spread),
+            None if !spread.is_zero() && self.context.purpose == Some(Purpose::Reconnecting) => Some(spread),
+            first => first.map(|(least, most)| most.saturating_sub(*least)),
+        }
     }
 
     /// Returns the mean number of retries that a client makes within this time after its first attempt has failed.

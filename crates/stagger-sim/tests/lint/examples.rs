@@ -260,7 +260,7 @@ fn findings_have_the_figures_of_the_policy() {
             "exponential base=500ms cap=30s",
             "clients=10k capacity=500/s",
             "S004",
-            "estimate: about 3.7 attempts per client; the optimum is 1; with a limit of 4, 63% give up",
+            "estimate: about 2.9 attempts per client; the optimum is 1; with a limit of 4, 80% give up",
         ),
         (
             "exponential base=100ms cap=none max-attempts=inf",

@@ -324,7 +324,9 @@ fn a_connection_that_never_retries_gives_up_too() {
         let helped = *found.suggestion().policy().unwrap();
         assert_eq!(reconnect(&helped, 2_000, 200.0, 60 * SECOND).gave_up, 0, "{text}: {helped}");
     }
-    assert!(found("exponential base=1s cap=60s max-attempts=1", fleet, "S004").is_some(), "it has a first wave");
+    let spread = "exponential base=1s cap=60s spread=1s max-attempts=1";
+    assert!(found(spread, fleet, "S004").is_some(), "it has a first wave");
+    assert_eq!(found("exponential base=1s cap=60s max-attempts=1", fleet, "S004"), None, "it makes no attempt");
 }
 
 /// A short stall does not use up the allowance of so many processes; a longer one does.

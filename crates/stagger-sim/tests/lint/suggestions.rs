@@ -7,16 +7,19 @@ use stagger_core::Policy;
 use super::promises::{SECOND, arrivals, reconnect};
 use super::support::{codes, context, finding, found, policy};
 
-/// The last delay is used: without a spread, the first attempt of a connection follows the first delay.
+/// A connection uses as many delays as a call: without a spread, its loss is the first failure.
 #[test]
 fn a_listed_delay_that_a_connection_uses_is_not_reported() {
-    let text = "list delays=4s,12s,38s,2m max-attempts=4 jitter=full";
-    assert_eq!(found(text, "for=reconnecting", "S018"), None);
-    assert!(
-        found(text, "", "S018").is_some() && found(&format!("{text} spread=5s"), "for=reconnecting", "S018").is_some()
-    );
-    let attempts = reconnect(&policy(text), 1_000, 1_000.0, Duration::from_secs(3_000)).attempts;
-    assert_eq!(attempts, 4_000);
+    let text = "list delays=4s,12s,38s,2m jitter=full";
+    for words in ["", "for=reconnecting"] {
+        assert_eq!(found(&format!("{text} max-attempts=5"), words, "S018"), None);
+        assert!(found(&format!("{text} max-attempts=4"), words, "S018").is_some());
+    }
+    let attempts = |most: u32| {
+        let policy = policy(&format!("{text} max-attempts={most}"));
+        reconnect(&policy, 1_000, 1_000.0, Duration::from_secs(3_000)).attempts
+    };
+    assert_eq!((attempts(5), attempts(4)), (4_000, 3_000));
 }
 
 #[test]

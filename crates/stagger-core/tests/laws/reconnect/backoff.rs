@@ -29,14 +29,14 @@ fn the_first_connect_is_immediate_and_its_failures_back_off() {
     assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), StopReason::Attempts));
 }
 
-/// Without a spread, the loss counts as the first failure of the schedule.
+/// Without a spread, the loss counts as the first failure of the schedule, and as the first attempt.
 #[test]
 fn without_a_spread_a_loss_takes_the_first_delay() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     assert_eq!(link.lose_after(LONG), ms(500));
     link.retry();
     assert_eq!(link.machine.attempt(), 1);
-    assert_eq!(link.fail_on(), ([1000, 2000, 4000, 8000, 16_000].map(ms).to_vec(), StopReason::Attempts));
+    assert_eq!(link.fail_on(), ([1000, 2000, 4000, 8000].map(ms).to_vec(), StopReason::Attempts));
 }
 
 #[test]
@@ -45,7 +45,33 @@ fn a_loss_takes_the_first_delay_of_a_list() {
     let mut link = Link::new(policy).up();
     assert_eq!(link.lose_after(LONG), secs(1));
     link.retry();
-    assert_eq!(link.fail_on(), ([2, 3, 3].map(secs).to_vec(), StopReason::Attempts));
+    assert_eq!(link.fail_on(), ([2, 3].map(secs).to_vec(), StopReason::Attempts));
+}
+
+/// A loss without a spread has the delays of a call's retries, all of them and no more, for every limit.
+#[test]
+fn without_a_spread_a_loss_has_the_retries_of_a_call() {
+    for attempts in 1..20 {
+        let policy = PLAIN.jitter(Jitter::Full).max_attempts(attempts).build().unwrap();
+        for seed in 0..50 {
+            let mut call = Link::new(policy).seed(seed);
+            connects(call.reconnect_now());
+            let (retries, stop) = call.fail_on();
+            assert_eq!((retries.len(), stop), (attempts as usize - 1, StopReason::Attempts));
+            let mut lost = Link::new(policy).seed(seed).up();
+            lost.advance(LONG);
+            let mut after_loss = Vec::new();
+            while let ReconnectStep::Wait { after, .. } = lost.ended(Outcome::TRANSIENT) {
+                after_loss.push(after);
+                lost.retry();
+            }
+            assert_eq!(after_loss.len(), retries.len(), "{policy}");
+            for (n, after) in (1..).zip(after_loss) {
+                assert!(policy.bounds(n).is_some_and(|(least, most)| (least..=most).contains(&after)), "{policy}");
+            }
+            assert_eq!(lost.machine.phase(), ReconnectPhase::GivenUp(StopReason::Attempts));
+        }
+    }
 }
 
 /// With a spread, the backoff begins with the first failure after the spread.
@@ -160,7 +186,7 @@ fn a_distrusted_connection_is_never_healthy() {
 
 #[test]
 fn distrusting_an_earlier_connection_has_no_effect() {
-    let mut link = Link::new(PLAIN.max_attempts(1).build().unwrap()).up();
+    let mut link = Link::new(PLAIN.max_attempts(2).build().unwrap()).up();
     let earlier = link.machine.generation();
     link.advance(LONG);
     assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
+use stagger_core::profile;
 use stagger_core::schedule::Backoff;
-use stagger_core::{Policy, profile};
 
 use super::super::analysis::{PolicyAnalysis, brief, from_to};
 use super::super::change::{Change, duration, value};
@@ -46,7 +46,8 @@ pub(in crate::lint) static GIVES_UP: Rule = Rule {
     title: "a long outage disconnects the clients for good",
     rationale: "a client that has given up stays disconnected until it is restarted, long after the server is back",
     details: "Applies to long-lived connections (`--for reconnecting`) whose limit of attempts or time ends the \
-              retries within an hour on average, and to those that never retry. Keep retrying at the cap, and show the user how long the server has \
+              retries within an hour on average, and to those that never retry. Without a spread, the lost \
+              connection counts as the first of the attempts. Keep retrying at the cap, and show the user how long the server has \
               been unreachable. A server that is gone for good can say so: a permanent error ends the retries at once.",
     check: gives_up,
 };
@@ -60,16 +61,20 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     // Only of retries whose delays are known.
     let attempts = analysis.attempts().filter(|attempts| attempts - 1 <= analysis.known_retries());
     let waits = attempts.and_then(|attempts| match attempts {
-        1 => Some(first_attempt_after(policy)),
+        1 => Some(policy.spread() / 2),
         attempts => policy.elapsed_mean(attempts - 1),
     });
     let gone = waits.into_iter().chain(policy.max_elapsed()).min().filter(|gone| kept_up && *gone < OUTAGE)?;
-    let limit = match attempts.filter(|_| waits == Some(gone)) {
-        Some(1) => "after a single attempt".to_owned(),
-        Some(attempts) => format!("after {attempts} attempts"),
-        None => "at max-elapsed".to_owned(),
+    // Without a spread, the loss is the first of them.
+    let made = attempts.filter(|_| waits == Some(gone)).map(|most| most - u32::from(policy.spread().is_zero()));
+    let lasting =
+        |limit: &str| format!("an outage of more than about {}, and clients give up for good {limit}", brief(gone));
+    let fact = match made {
+        Some(0) => "clients that lose their connection give up for good, without an attempt".to_owned(),
+        Some(1) => lasting("after a single attempt"),
+        Some(attempts) => lasting(&format!("after {attempts} attempts")),
+        None => lasting("at max-elapsed"),
     };
-    let fact = format!("an outage of more than about {}, and clients give up for good {limit}", brief(gone));
     let attempts = attempts.map(|_| value("max-attempts", "inf"));
     let elapsed = policy.max_elapsed().map(|_| value("max-elapsed", "none"));
     let with =
@@ -93,10 +98,4 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         at_capacity.chain([unlimited, full()]).collect()
     };
     Some(Diagnosis { changes, ..found })
-}
-
-/// Returns when a connection without retries makes its only attempt, on average.
-fn first_attempt_after(policy: &Policy) -> Duration {
-    let spread = policy.spread();
-    if spread.is_zero() { policy.mean(1).unwrap_or_default() } else { spread / 2 }
 }

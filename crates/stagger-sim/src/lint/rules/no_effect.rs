@@ -5,7 +5,6 @@ use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, schedule::Bac
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up};
 use super::super::change::{Change, delays, duration, value};
-use super::super::context::Purpose;
 use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static NO_EFFECT: Rule = Rule {
@@ -189,9 +188,7 @@ fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 
 fn list(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (Backoff::List(list), Some(attempts)) = (analysis.policy.backoff(), analysis.attempts()) else { return None };
-    // Without a spread, the first attempt of a connection follows the first delay.
-    let first = analysis.context.purpose == Some(Purpose::Reconnecting) && analysis.policy.spread().is_zero();
-    let retries = usize::try_from(attempts - u32::from(!first)).unwrap_or(usize::MAX);
+    let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
     (analysis.policy.allows_retries() && retries < list.len()).then(|| {
         let fact = format!("delays: {} are listed, but {attempts} attempts use only {retries}", list.len());
         UnusedSetting::new(fact).or(delays(list.iter().take(retries)))
