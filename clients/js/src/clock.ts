@@ -19,3 +19,8 @@ export const PLATFORM: Clock = {
   setTimeout: (callback, ms) => setTimeout(callback, ms),
   clearTimeout: (timer) => clearTimeout(timer as number),
 };
+
+/** Returns milliseconds as whole nanoseconds. */
+export function nanos(ms: number): bigint {
+  return BigInt(Math.round(ms * 1e6));
+}

@@ -38,8 +38,11 @@ const ACTIONS: Readonly<Record<number, CloseAction>> = {
   3003: "reauthenticate",
 };
 
-/** The waits after 1012 and 1013 without advice, in seconds, from the messages that the registry refers to. */
-const WAITS: Readonly<Record<number, readonly [number, number]>> = { 1012: [5, 30], 1013: [30, 120] };
+/**
+ * The shortest waits after 1012 and 1013 without advice and what is drawn above them, in milliseconds, from the messages that the
+ * registry refers to.
+ */
+const WAITS: Readonly<Record<number, readonly [number, number]>> = { 1012: [5_000, 25_000], 1013: [30_000, 90_000] };
 
 /** The maximum length of a reason in bytes: RFC 6455, section 5.5. */
 const MAX_REASON = 123;
@@ -54,7 +57,7 @@ export function closeAction(code: number, reason: string, changed: CloseCodes = 
     return action;
   }
   const wait = given ? undefined : WAITS[code];
-  return advice(reason) ?? (wait ? within(wait[0] * 1_000, (wait[1] - wait[0]) * 1_000) : action);
+  return advice(reason) ?? (wait ? within(...wait) : action);
 }
 
 function within(retryAfterMs: number, spreadMs: number): Within {
@@ -65,23 +68,19 @@ function within(retryAfterMs: number, spreadMs: number): Within {
 /** Parses `{"retry_after_ms":8000,"spread_ms":20000}`, or a reservation. Unknown fields are ignored. */
 function advice(reason: string): Within | undefined {
   // A letter has at least a byte.
-  if (!reason.startsWith("{") || reason.length > MAX_REASON) {
+  if (reason.length > MAX_REASON) {
     return undefined;
   }
-  let wire: { retry_after_ms?: unknown; spread_ms?: unknown; reservation?: unknown };
   try {
-    wire = JSON.parse(reason) as typeof wire;
+    const { retry_after_ms: after, spread_ms: spread = 0, reservation } = JSON.parse(reason) as Readonly<Record<string, unknown>>;
+    if (isCount(after) && isCount(spread)) {
+      const isReserved = typeof reservation === "string" && /^[0-9a-fA-F]{32}$/.test(reservation);
+      return isReserved ? { ...within(after, 0), reservation } : within(after, spread);
+    }
   } catch {
-    return undefined;
+    // No JSON, or `null`.
   }
-  const { retry_after_ms: after, spread_ms: spread = 0, reservation } = wire;
-  if (!isCount(after) || !isCount(spread)) {
-    return undefined;
-  }
-  if (typeof reservation === "string" && /^[0-9a-fA-F]{32}$/.test(reservation)) {
-    return { ...within(after, 0), reservation };
-  }
-  return within(after, spread);
+  return undefined;
 }
 
 /** Returns whether this is a whole number of 64 bits. */

@@ -5,7 +5,7 @@
  */
 import { bits, draw, float, greatest, least, LONGEST, MAX_U64, MILLISECOND, Purpose, whole } from "./numbers.js";
 import type { Policy } from "./policy.js";
-import { baseOf, factorOf, jitterOf, localBaseOf, type Settings, throttledBaseOf } from "./settings.js";
+import { baseOf, factorOf, type Jitter, jitterOf, localBaseOf, type Settings, throttledBaseOf } from "./settings.js";
 
 /** What an attempt failed for: which base applies. */
 export type FailureKind = "transient" | "throttled" | "local";
@@ -34,10 +34,10 @@ export function nextDelay(
   random: bigint,
 ): Drawn | undefined {
   const jitter = jitterOf(settings);
-  const first = float(baseOf(settings));
+  const first = firstCarry(settings);
+  const limit = settings.cap ?? LONGEST;
   // With added time, the cap is applied to the delay.
-  const isCappedLast = jitter.kind === "add" && settings.cap !== null;
-  const cap = float(settings.cap === null || isCappedLast ? LONGEST : settings.cap);
+  const [cap, last] = jitter.kind === "add" ? [float(LONGEST), limit] : [float(limit), MAX_U64];
   const other = kind === "throttled" ? throttledBaseOf(settings) : localBaseOf(settings);
   const atKind = (ceiling: number) =>
     kind === "transient" ? ceiling : Math.min(cap, ceiling * factorOf(other, first));
@@ -64,18 +64,16 @@ export function nextDelay(
       }
   }
   const [lo, hi] = interval(ceiling, settings);
-  const drawn = draw(lo, hi, random);
-  const last = isCappedLast ? (settings.cap ?? MAX_U64) : MAX_U64;
-  return { delay: least(drawn, last), longest: least(hi, last), carry: next };
+  return { delay: least(draw(lo, hi, random), last), longest: least(hi, last), carry: next };
 }
 
 /** Returns the interval inside a ceiling. */
 function interval(ceiling: bigint, settings: Settings): [bigint, bigint] {
   const floor = settings.backoff === "uniform" ? settings.min : settings.floor;
-  const jitter = jitterOf(settings);
+  const jitter: Jitter = settings.backoff === "zero" ? { kind: "full" } : jitterOf(settings);
   let lo = 0n;
   let hi = ceiling;
-  switch (settings.backoff === "zero" ? "full" : jitter.kind) {
+  switch (jitter.kind) {
     case "none":
       lo = ceiling;
       break;
@@ -83,14 +81,12 @@ function interval(ceiling: bigint, settings: Settings): [bigint, bigint] {
       lo = ceiling / 2n;
       break;
     case "share": {
-      const share = jitter.kind === "share" ? jitter.share : 0;
-      const part = least(whole(Number(ceiling) * (share / 1_000_000)), ceiling);
+      const part = least(whole(Number(ceiling) * (jitter.share / 1_000_000)), ceiling);
       [lo, hi] = [ceiling - part, ceiling + part];
       break;
     }
     case "add":
-      lo = ceiling;
-      hi = least(ceiling + (jitter.kind === "add" ? jitter.length : 0n), LONGEST);
+      [lo, hi] = [ceiling, least(ceiling + jitter.length, LONGEST)];
       break;
   }
   return [greatest(lo, floor), greatest(hi, floor)];

@@ -75,13 +75,9 @@ export function draw(lo: bigint, hi: bigint, random: bigint): bigint {
 /** Returns the largest number that is not above `nanos`: a converted bound stays a bound. Exact below 104 days. */
 export function float(nanos: bigint): number {
   const nearest = Number(nanos);
-  if (BigInt(nearest) <= nanos) {
-    return nearest;
-  }
-  const view = new DataView(new ArrayBuffer(8));
-  view.setFloat64(0, nearest);
-  view.setBigUint64(0, view.getBigUint64(0) - 1n);
-  return view.getFloat64(0);
+  // The product is less by more than half of the distance to the next number below, and by at most that distance, so it is
+  // rounded to that number.
+  return BigInt(nearest) <= nanos ? nearest : nearest * (1 - 2 ** -53);
 }
 
 /** Returns a length in whole nanoseconds, truncated. */

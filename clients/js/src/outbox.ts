@@ -54,7 +54,7 @@ interface Item {
 export class Outbox {
   bytes = 0;
   #items: Item[] = [];
-  #waiting: { resolve: () => void; reject: (error: SendError) => void }[] = [];
+  #waiting: ((error?: SendError) => void)[] = [];
   readonly #kind: NonNullable<OutboxOptions["kind"]>;
   readonly #maxMessages: number;
   readonly #maxBytes: number;
@@ -130,7 +130,7 @@ export class Outbox {
 
   /** Waits until a message has left the outbox. */
   room(): Promise<void> {
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    return new Promise((resolve, reject) => this.#waiting.push((error) => (error ? reject(error) : resolve())));
   }
 
   /** Fails all that wait for room, and removes all messages if the client is closed. */
@@ -139,9 +139,7 @@ export class Outbox {
       this.#items = [];
       this.bytes = 0;
     }
-    for (const { reject } of this.#waiting.splice(0)) {
-      reject(new SendError(kind));
-    }
+    this.#wake(new SendError(kind));
   }
 
   #sizeOf(message: Message): number {
@@ -152,9 +150,9 @@ export class Outbox {
     return bytes;
   }
 
-  #wake(): void {
-    for (const { resolve } of this.#waiting.splice(0)) {
-      resolve();
+  #wake(error?: SendError): void {
+    for (const settle of this.#waiting.splice(0)) {
+      settle(error);
     }
   }
 }

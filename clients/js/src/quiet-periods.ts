@@ -1,11 +1,11 @@
 /** Quiet periods by target: when a server asks one call to wait, the calls that it limits together wait, too. */
-import { type Clock, PLATFORM } from "./clock.js";
+import { type Clock, nanos, PLATFORM } from "./clock.js";
 import { timerMs } from "./delays.js";
 import { least, SECOND, seedForCall } from "./numbers.js";
 import { type QuietPermit, QuietPeriod } from "./quiet-period.js";
 import type { Turns } from "./retry-call.js";
 import type { AttemptOutcome } from "./retry-machine.js";
-import { nanos, wait } from "./retry-wait.js";
+import { wait } from "./retry-wait.js";
 import type { Settings } from "./settings.js";
 
 /** What the tabs of an origin tell each other: that the server of a target asks for quiet, for so many milliseconds. */

@@ -31,6 +31,9 @@ type Phase =
   | { readonly kind: "open"; readonly since: bigint }
   | { readonly kind: "waiting"; readonly until: bigint; readonly source: WaitSource };
 
+/** What the spread is used for: not at all, in place of the backoff, or as the least wait beside it. */
+type SpreadUse = "unused" | "instead" | "beside";
+
 /** For how long and how many attempts the server could not be reached. */
 export interface Unreachable {
   readonly since: bigint;
@@ -53,12 +56,12 @@ export class ReconnectMachine {
   #episode = 0;
   /** The schedule has begun, with this value for the next delay. */
   #carry: number | undefined;
-  /** The loss of a connection counts as the failure before the first attempt. */
-  #isAhead = false;
+  /** 1 if the loss of a connection counts as the failure before the first attempt. */
+  #ahead = 0;
   #start: bigint | undefined;
   #lastWait = 0n;
   #isDistrusted = false;
-  #outage: { since: bigint; lasted: bigint; attempts: number; nextReport: bigint; isReportDue: boolean } | undefined;
+  #outage: { since: bigint; lasted: bigint; attempts: number; nextReport: bigint } | undefined;
 
   constructor(
     private readonly settings: Readonly<Settings>,
@@ -72,11 +75,12 @@ export class ReconnectMachine {
 
   /** Returns the outage if it is due to be reported: after ten attempts, and each time it has lasted twice as long. */
   takeUnreachableReport(): Unreachable | undefined {
-    if (!this.#outage?.isReportDue) {
+    const outage = this.#outage;
+    if (!outage || outage.attempts < UNREACHABLE_AFTER || outage.lasted < outage.nextReport) {
       return undefined;
     }
-    this.#outage.isReportDue = false;
-    return this.unreachable;
+    outage.nextReport = greatest(outage.lasted * 2n, outage.lasted + SECOND);
+    return outage;
   }
 
   /** Begins a new episode and connects at once. After {@link close} it does nothing. */
@@ -114,20 +118,20 @@ export class ReconnectMachine {
 
   /** Records that the attempt failed, or that the connection was lost. */
   ended(generation: number, outcome: Outcome, now: bigint): Step {
-    if (generation !== this.generation) {
+    const { phase } = this;
+    if (generation !== this.generation || (phase.kind !== "open" && phase.kind !== "connecting")) {
       return STALE;
     }
-    let step: Step;
-    if (this.phase.kind === "open") {
-      const lived = greatest(now - this.phase.since, 0n);
-      const enough = this.settings.stableAfter ?? greatest(this.#lastWait, STABLE_AFTER);
+    const isPermanent = outcome.kind === "permanent";
+    let spread: SpreadUse = "unused";
+    if (phase.kind === "open") {
       this.#outage = newOutage(now);
-      step = this.#lost(lived >= enough && !this.#isDistrusted, outcome, now);
-    } else if (this.phase.kind === "connecting") {
-      step = outcome.kind === "permanent" ? stop("permanent") : this.#retry(outcome, "unused", now);
-      this.#attemptFailed(now);
-    } else {
-      return STALE;
+      spread = isPermanent ? spread : this.#lost(phase.since, now);
+    }
+    const step = isPermanent ? stop("permanent") : this.#retry(outcome, spread, now);
+    if (phase.kind === "connecting" && this.#outage) {
+      this.#outage.attempts += 1;
+      this.#outage.lasted = greatest(now - this.#outage.since, 0n);
     }
     if (step.kind === "wait") {
       this.#lastWait = step.after;
@@ -153,23 +157,22 @@ export class ReconnectMachine {
     return { kind: "connect", generation: this.generation };
   }
 
-  #lost(isStable: boolean, outcome: Outcome, now: bigint): Step {
-    if (outcome.kind === "permanent") {
-      return stop("permanent");
+  /** Records the loss of a connection; a stable one begins a new episode. Returns what the spread is used for. */
+  #lost(since: bigint, now: bigint): SpreadUse {
+    const { spread, stableAfter } = this.settings;
+    const lived = greatest(now - since, 0n);
+    const isStable = lived >= (stableAfter ?? greatest(this.#lastWait, STABLE_AFTER)) && !this.#isDistrusted;
+    if (isStable) {
+      this.#beginEpisode();
+      this.#startClock(now);
+      this.#ahead = spread > 0n ? 0 : 1;
     }
-    const hasSpread = this.settings.spread > 0n;
-    if (!isStable) {
-      return this.#retry(outcome, hasSpread ? "beside" : "unused", now);
-    }
-    this.#beginEpisode();
-    this.#startClock(now);
-    this.#isAhead = !hasSpread;
-    return this.#retry(outcome, hasSpread ? "instead" : "unused", now);
+    return spread > 0n ? (isStable ? "instead" : "beside") : "unused";
   }
 
-  #retry(outcome: Outcome & { kind: "failed" }, spread: "unused" | "instead" | "beside", now: bigint): Step {
+  #retry(outcome: Outcome & { kind: "failed" }, spread: SpreadUse, now: bigint): Step {
     const { settings, seed } = this;
-    const number = this.attempt + (this.#isAhead ? 1 : 0);
+    const number = this.attempt + this.#ahead;
     if (settings.maxAttempts !== null && number >= settings.maxAttempts) {
       return stop("attempts");
     }
@@ -205,22 +208,10 @@ export class ReconnectMachine {
     return { kind: "wait", after, until: now + after, source };
   }
 
-  #attemptFailed(now: bigint): void {
-    const outage = (this.#outage ??= newOutage(now));
-    outage.attempts += 1;
-    outage.lasted = greatest(now - outage.since, 0n);
-    if (outage.attempts >= UNREACHABLE_AFTER && outage.lasted >= outage.nextReport) {
-      outage.nextReport = greatest(outage.lasted * 2n, outage.lasted + SECOND);
-      outage.isReportDue = true;
-    }
-  }
-
   #beginEpisode(): void {
     this.#episode = (this.#episode + 1) & 0xffff;
-    this.attempt = 0;
-    this.#carry = undefined;
-    this.#isAhead = false;
-    this.#start = undefined;
+    this.attempt = this.#ahead = 0;
+    this.#carry = this.#start = undefined;
   }
 
   #startClock(now: bigint): void {
@@ -235,7 +226,7 @@ function stop(reason: StopReason): Step {
 }
 
 function newOutage(since: bigint) {
-  return { since, lasted: 0n, attempts: 0, nextReport: 0n, isReportDue: false };
+  return { since, lasted: 0n, attempts: 0, nextReport: 0n };
 }
 
 /**

@@ -1,5 +1,5 @@
 /** A WebSocket that is kept up. */
-import { type Clock, LONGEST_TIMER_MS, PLATFORM } from "./clock.js";
+import { type Clock, nanos, PLATFORM } from "./clock.js";
 import { type CloseAction, closeAction, type Within } from "./close-codes.js";
 import { timerMs } from "./delays.js";
 import { ConnectionCloseEvent, ConnectionErrorEvent, DroppedEvent, UnreachableEvent } from "./events.js";
@@ -10,8 +10,10 @@ import { type Message, Outbox, SendError } from "./outbox.js";
 import { type Outcome, ReconnectMachine, spreadAgain, type Step, TRANSIENT, type WaitSource } from "./reconnect.js";
 import type { Settings } from "./settings.js";
 import { connect, type Socket } from "./socket.js";
+import { Timer } from "./timer.js";
 import { WEB_SOCKET } from "./web-socket-policy.js";
 
+type Closing = Pick<CloseEvent, "code" | "reason" | "wasClean">;
 type Handler<E> = ((event: E) => void) | null;
 
 /** How long an attempt is put off at most because the platform says that there is no network. */
@@ -68,8 +70,8 @@ export class ReconnectingWebSocket extends EventTarget {
   #socket: Socket | undefined;
   #lastUrl = "";
   #binaryType: BinaryType = "blob";
-  /** The one timer: of the wait, or of the attempt. */
-  #timer: unknown;
+  /** Of the wait, or of the attempt. */
+  readonly #timer: Timer;
   /** Aborts the functions that make an address, when their attempt has ended. */
   #attempt = new AbortController();
   #reauthentications = 0;
@@ -92,6 +94,7 @@ export class ReconnectingWebSocket extends EventTarget {
     this.#settings = options.policy?.settings ?? WEB_SOCKET;
     this.#seed = options.seed ?? randomSeed();
     this.#clock = options.clock ?? PLATFORM;
+    this.#timer = new Timer(this.#clock);
     this.#network = options.network ?? (globalThis as unknown as Network);
     this.#machine = new ReconnectMachine(this.#settings, this.#seed);
     this.#outbox = new Outbox(options.outbox ?? {});
@@ -228,21 +231,23 @@ export class ReconnectingWebSocket extends EventTarget {
     this.#network.removeEventListener?.("online", this.#whenOnline);
     this.#set({ kind: "closed" });
     this.#outbox.fail("closed");
+    const closed = (event: Closing) =>
+      this.dispatchEvent(new ConnectionCloseEvent(event.code, event.reason, event.wasClean, undefined));
     if (!socket) {
       this.#detach(code, reason);
-      queueMicrotask(() => this.dispatchEvent(new ConnectionCloseEvent(code, reason, true, undefined)));
+      queueMicrotask(() => closed({ code, reason, wasClean: true }));
       return;
     }
     // The connection stays until the server has answered.
-    socket.onclose = (event: { code: number; reason: string; wasClean: boolean }) => {
+    socket.onclose = (event: Closing) => {
       this.#forget(socket);
-      this.dispatchEvent(new ConnectionCloseEvent(event.code, event.reason, event.wasClean, undefined));
+      closed(event);
     };
     quietly(() => socket.close(code, reason));
   }
 
   #now(): bigint {
-    return BigInt(Math.round(this.#clock.now() * 1e6));
+    return nanos(this.#clock.now());
   }
 
   /** Carries out a step of the machine. Returns the wait in milliseconds, if it is one. */
@@ -262,28 +267,15 @@ export class ReconnectingWebSocket extends EventTarget {
 
   #wait(after: bigint, source: WaitSource): number {
     const ms = timerMs(after);
-    const [from, wall] = [this.#clock.now(), this.#clock.wall()];
-    const until = from + ms;
-    const fire = () => {
-      const [now, asleep] = [this.#clock.now(), this.#clock.wall() - wall];
-      if (now < until && asleep < ms) {
-        arm();
-        return;
-      }
-      // A clock that stops while the device sleeps says that the timer was punctual.
-      this.#fired(Math.max(now - until, asleep - ms), source);
-    };
-    const arm = () => this.#arm(fire, until - this.#clock.now());
+    const until = this.#timer.wait(ms, (lateMs) => this.#fired(lateMs, source));
     this.#set({ kind: "waiting", until, unreachable: this.#machine.unreachable !== undefined });
-    arm();
     return ms;
   }
 
   /** Handles the end of a wait, whose timer fired this many milliseconds late. An overslept wait is spread again, once. */
   #fired(lateMs: number, source: WaitSource): void {
     const random = seedForCall(this.#seed, this.#now());
-    const late = BigInt(Math.round(lateMs * 1e6));
-    const after = this.#isPostponed ? 0n : spreadAgain(late, this.#settings.spread, random);
+    const after = this.#isPostponed ? 0n : spreadAgain(nanos(lateMs), this.#settings.spread, random);
     if (after > 0n) {
       this.#isPostponed = true;
       this.#wait(after, source);
@@ -292,7 +284,7 @@ export class ReconnectingWebSocket extends EventTarget {
     if (this.#network.navigator?.onLine === false && this.#state.kind === "waiting") {
       this.#set({ kind: "offline" });
       // The flag can be wrong.
-      this.#arm(() => this.#due(), OFFLINE_MS);
+      this.#timer.arm(() => this.#due(), OFFLINE_MS);
       return;
     }
     this.#due();
@@ -327,7 +319,7 @@ export class ReconnectingWebSocket extends EventTarget {
       this.#detach();
       this.#ended(generation, TRANSIENT, 1006, reason, false);
     };
-    this.#arm(() => fail("the attempt has timed out"), this.#options.connectTimeoutMs ?? 10_000);
+    this.#timer.arm(() => fail("the attempt has timed out"), this.#options.connectTimeoutMs ?? 10_000);
     const about: Attempt = {
       number: this.#machine.attempt,
       needsFreshCredentials: this.#reauthentications > 0,
@@ -351,6 +343,7 @@ export class ReconnectingWebSocket extends EventTarget {
       if (!attempt.signal.aborted) {
         const name = String((error as { name?: unknown } | null)?.name ?? "error");
         const outcome: Outcome = isConstructing && PERMANENT.includes(name) ? { kind: "permanent" } : TRANSIENT;
+        this.#detach();
         this.dispatchEvent(new ConnectionErrorEvent(error));
         this.#ended(generation, outcome, 1006, name, false);
       }
@@ -361,7 +354,7 @@ export class ReconnectingWebSocket extends EventTarget {
       this.#machine.opened(generation, this.#now());
     };
     socket.onopen = () => {
-      this.#disarm();
+      this.#timer.disarm();
       this.#machine.opened(generation, this.#now());
       this.#set({ kind: "open" });
       this.dispatchEvent(new Event("open"));
@@ -373,11 +366,11 @@ export class ReconnectingWebSocket extends EventTarget {
     socket.onerror = (event: { error?: unknown; type?: string }) => {
       // Node before 22 reports no close of a connection that could not be opened. All others do in the same task.
       if (event.type && this.#state.kind === "connecting") {
-        this.#arm(() => fail(""), 0);
+        this.#timer.arm(() => fail(""), 0);
       }
       this.dispatchEvent(new ConnectionErrorEvent(event.error));
     };
-    socket.onclose = ({ code, reason, wasClean }: { code: number; reason: string; wasClean: boolean }) => {
+    socket.onclose = ({ code, reason, wasClean }: Closing) => {
       if (this.#socket !== socket) {
         return;
       }
@@ -426,7 +419,6 @@ export class ReconnectingWebSocket extends EventTarget {
       // A listener has closed the client, or has begun another attempt.
       return;
     }
-    this.#disarm();
     const retryInMs = this.#apply(step);
     if (isNormal) {
       this.#set({ kind: "stopped", reason: "normal-end" });
@@ -457,7 +449,7 @@ export class ReconnectingWebSocket extends EventTarget {
 
   /** Takes the handlers off the connection, and closes it if a code is given. Late events of it are lost. */
   #detach(code?: number, reason?: string): void {
-    this.#disarm();
+    this.#timer.disarm();
     this.#attempt.abort();
     const socket = this.#socket;
     if (socket) {
@@ -471,22 +463,6 @@ export class ReconnectingWebSocket extends EventTarget {
     // Some implementations throw an error that nobody handles.
     socket.onerror = () => {};
     this.#socket = undefined;
-  }
-
-  /** Sets the one timer; it fires earlier if timers cannot be that long. */
-  #arm(callback: () => void, ms: number): void {
-    this.#disarm();
-    this.#timer = this.#clock.setTimeout(() => {
-      this.#timer = undefined;
-      callback();
-    }, Math.min(ms, LONGEST_TIMER_MS));
-  }
-
-  #disarm(): void {
-    if (this.#timer !== undefined) {
-      this.#clock.clearTimeout(this.#timer);
-      this.#timer = undefined;
-    }
   }
 
   /** Sets the state. The event comes later, so that no listener is called in the middle of a decision. */

@@ -1,5 +1,5 @@
 /** Drives the attempts of one call: what `retry` and `fetchRetry` have in common. */
-import { type Clock, PLATFORM } from "./clock.js";
+import { type Clock, nanos, PLATFORM } from "./clock.js";
 import { timerMs } from "./delays.js";
 import { MAX_U64, randomSeed } from "./numbers.js";
 import type { RetryBudget } from "./retry-budget.js";
@@ -10,7 +10,7 @@ import {
   RetryMachine,
   type RetryStopReason,
 } from "./retry-machine.js";
-import { attempt, type Ended, nanos, wait } from "./retry-wait.js";
+import { attempt, type Ended, wait } from "./retry-wait.js";
 import type { Settings } from "./settings.js";
 
 /** An attempt, for the function that makes it. */

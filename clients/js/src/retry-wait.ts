@@ -1,10 +1,6 @@
 /** Waits and attempts of one call: what ends them is the clock, the caller's signal, or the operation. */
 import { type Clock, LONGEST_TIMER_MS } from "./clock.js";
-
-/** Returns milliseconds as whole nanoseconds. */
-export function nanos(ms: number): bigint {
-  return BigInt(Math.round(ms * 1e6));
-}
+import { Timer } from "./timer.js";
 
 /**
  * Waits, and resolves with how many milliseconds late the timer fired. The wall clock tells of a device that slept while the
@@ -18,27 +14,16 @@ export function wait(clock: Clock, ms: number, signal: AbortSignal | undefined):
       reject(signal.reason);
       return;
     }
-    const [from, wall] = [clock.now(), clock.wall()];
-    let timer: unknown;
+    const timer = new Timer(clock);
     const aborted = () => {
-      clock.clearTimeout(timer);
+      timer.disarm();
       reject(signal?.reason);
     };
-    const fire = () => {
-      const late = Math.max(clock.now() - from, clock.wall() - wall) - ms;
-      if (late < 0) {
-        arm();
-        return;
-      }
-      signal?.removeEventListener("abort", aborted);
-      resolve(late);
-    };
-    const arm = () => {
-      // A timer can fire early, and a longer one would fire at once.
-      timer = clock.setTimeout(fire, Math.min(Math.max(from + ms - clock.now(), 0), LONGEST_TIMER_MS));
-    };
     signal?.addEventListener("abort", aborted, { once: true });
-    arm();
+    timer.wait(ms, (lateMs) => {
+      signal?.removeEventListener("abort", aborted);
+      resolve(lateMs);
+    });
   });
 }
 

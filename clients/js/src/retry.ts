@@ -1,9 +1,10 @@
 /** Calls a function again until it succeeds. */
+import { nanos } from "./clock.js";
 import type { FailureKind } from "./delays.js";
 import { LONGEST } from "./numbers.js";
 import { call, type CallOptions, type PolicyLike, type RetryAttempt, type RetryStop } from "./retry-call.js";
 import type { AttemptOutcome, RetryStopReason } from "./retry-machine.js";
-import { type Ended, nanos } from "./retry-wait.js";
+import type { Ended } from "./retry-wait.js";
 
 /** What is known about a failed attempt that may be retried. */
 export interface Failure {

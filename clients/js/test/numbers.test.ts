@@ -42,4 +42,12 @@ test("a length as a floating-point number is never above it", () => {
     assert.ok(below <= nanos && nanos - below < 2048n, `${nanos}: ${below}`);
   }
   assert.equal(float(30_000_000_000n), 3e10);
+  for (let n = 0n; n < 2_000n; n += 1n) {
+    const nanos = (ownDraw(7n, n) | (1n << 63n)) >> (n % 11n);
+    const float64 = new DataView(new ArrayBuffer(8));
+    float64.setFloat64(0, float(nanos));
+    const below = whole(float64.getFloat64(0));
+    float64.setBigUint64(0, float64.getBigUint64(0) + 1n);
+    assert.ok(below <= nanos && whole(float64.getFloat64(0)) > nanos, `${nanos}: ${below}, and not the greatest`);
+  }
 });
