@@ -98,6 +98,8 @@ impl Call<'_> {
         let mut permit = Permits::NONE;
         // The number of the attempt, and how many transparent repeats were made since the last reset.
         let (mut made, mut repeats) = (0, 0);
+        // How many waits in a row were as long as an exact hint said.
+        let mut exact = 0;
         for event in &self.input.events {
             self.now.set(self.after(&event.clock));
             let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
@@ -120,7 +122,7 @@ impl Call<'_> {
                 return self.guards.abandon(permit, || self.read());
             }
             if lived.is_some_and(|lived| retry.reset_if_healthy(lived)) {
-                (made, repeats) = (0, 0);
+                (made, repeats, exact) = (0, 0, 0);
             }
             let decision = retry.decide(outcome, permit, || self.read(), &self.guards);
             self.read_at_most_once();
@@ -129,6 +131,12 @@ impl Call<'_> {
             };
             repeats += u32::from(source == DelaySource::Transparent);
             self.check_delay(outcome, after, source, repeats);
+            match self.exact_hint(outcome) {
+                Some(asked) if after > asked => assert!(exact >= 3, "{after:?} instead of {asked:?}, after {exact}"),
+                Some(_) => exact += 1,
+                None if source != DelaySource::Transparent => exact = 0,
+                None => {}
+            }
             self.check_limits(&retry, after, deadline);
             let resolution = Duration::from_millis(1);
             let ticks = retry.on_ticks(after, source, resolution);
@@ -197,9 +205,8 @@ impl Call<'_> {
                 assert!(self.policy.max_hint().is_none_or(|longest| asked <= longest), "{asked:?} is above max_hint");
                 let asked = asked.min(LONGEST);
                 match (hint, self.policy.hint_mode()) {
-                    (ServerHint::Reserved(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
-                    (_, HintMode::AtLeast) => assert!(after >= asked, "{after:?} is below the hint of {asked:?}"),
-                    _ => {}
+                    (ServerHint::AtLeast(_), HintMode::Clamp(_)) => {}
+                    _ => assert!(after >= asked, "{after:?} is below the hint of {asked:?}"),
                 }
             }
             (Outcome::Failed { kind: _, hint: None } | Outcome::NotProcessed, DelaySource::Schedule) => {
@@ -209,6 +216,17 @@ impl Call<'_> {
                 assert!(after >= self.policy.floor(), "{after:?} is below the floor");
             }
             _ => panic!("{outcome:?} is retried because of {source:?}"),
+        }
+    }
+
+    /// Returns the hint, if the retry waits as long as it says, with nothing added.
+    fn exact_hint(&self, outcome: Outcome) -> Option<Duration> {
+        match outcome {
+            Outcome::Failed { hint: Some(ServerHint::Reserved(asked)), .. } => Some(asked.min(LONGEST)),
+            Outcome::Failed { hint: Some(ServerHint::AtLeast(asked)), .. } => {
+                (self.policy.hint_mode() == HintMode::Exact).then(|| asked.min(LONGEST))
+            }
+            _ => None,
         }
     }
 

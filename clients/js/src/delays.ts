@@ -93,6 +93,15 @@ function interval(ceiling: bigint, settings: Settings): [bigint, bigint] {
 }
 
 /**
+ * Returns how many waits in a row hints that are followed exactly have shortened, with this one: from 1 to 3, and then 0 again. At 0
+ * the wait is the larger of what the server has `asked` for and the `drawn` delay, so that a server which asks for the next
+ * attempt at once, again and again, causes no tight loop.
+ */
+export function countShortened(before: number, asked: bigint, drawn: bigint): number {
+  return asked < drawn ? (before + 1) % 4 : 0;
+}
+
+/**
  * Yields the delays of the call whose key is `seed`, in nanoseconds: `max-attempts − 1` of them, or an endless series
  * without that limit.
  *

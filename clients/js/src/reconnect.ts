@@ -2,7 +2,7 @@
  * Decides for a long-lived connection when to connect, when to retry and when to give up: the `ReconnectMachine` of
  * `stagger-core` without guards. It reads no clock and does no I/O; points in time and lengths are in nanoseconds.
  */
-import { type FailureKind, firstCarry, nextDelay } from "./delays.js";
+import { countShortened, type FailureKind, firstCarry, nextDelay } from "./delays.js";
 import { bits, draw, greatest, least, LONGEST, Purpose, SECOND } from "./numbers.js";
 import type { Settings } from "./settings.js";
 
@@ -59,6 +59,8 @@ export class ReconnectMachine {
   /** 1 if the loss of a connection counts as the failure before the first attempt. */
   #ahead = 0;
   #start: bigint | undefined;
+  /** How many waits in a row hints have shortened. */
+  #shortened = 0;
   #lastWait = 0n;
   #isDistrusted = false;
   #outage: { since: bigint; lasted: bigint; attempts: number; nextReport: bigint } | undefined;
@@ -198,9 +200,11 @@ export class ReconnectMachine {
         [after, source] = [wait, "spread"];
       }
     }
-    if (outcome.asked !== undefined) {
-      [after, source] = [least(outcome.asked, LONGEST), "hint"];
-    }
+    const asked = least(outcome.asked ?? after, LONGEST);
+    // Every fourth wait in a row that a hint would shorten is as long as it was drawn.
+    this.#shortened = countShortened(this.#shortened, asked, after);
+    after = this.#shortened > 0 ? asked : greatest(asked, after);
+    source = outcome.asked === undefined ? source : "hint";
     const { maxElapsed } = settings;
     if (maxElapsed !== null && this.#start !== undefined && now + after - this.#start > maxElapsed) {
       return stop("elapsed");
@@ -210,7 +214,7 @@ export class ReconnectMachine {
 
   #beginEpisode(): void {
     this.#episode = (this.#episode + 1) & 0xffff;
-    this.attempt = this.#ahead = 0;
+    this.attempt = this.#ahead = this.#shortened = 0;
     this.#carry = this.#start = undefined;
   }
 

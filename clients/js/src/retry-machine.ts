@@ -2,7 +2,7 @@
  * Decides about the attempts of one call: the `RetryMachine` of `stagger-core` with a budget as its guard. It reads no clock
  * and does no I/O; points in time and lengths are in nanoseconds.
  */
-import { type FailureKind, firstCarry, nextDelay } from "./delays.js";
+import { countShortened, type FailureKind, firstCarry, nextDelay } from "./delays.js";
 import { bits, draw, greatest, least, LONGEST, MAX_U64, Purpose, SECOND } from "./numbers.js";
 import { spreadAgain } from "./reconnect.js";
 import type { RetryBudget, ServerHealth } from "./retry-budget.js";
@@ -61,6 +61,8 @@ export class RetryMachine {
   attempt = 0;
   /** The value that the next delay is computed from. */
   #carry: number;
+  /** How many waits in a row exact hints have shortened. */
+  #shortened = 0;
   /** The end of the interval of the last delay. */
   #longest: bigint;
   #start: bigint;
@@ -129,6 +131,7 @@ export class RetryMachine {
     if (hint && (hint.kind === "do-not-retry" || (settings.maxHint !== null && hint.wait > settings.maxHint))) {
       return stop("hint");
     }
+    this.#shortened = hint ? this.#shortened : 0;
     this.#carry = drawn.carry;
     this.#longest = drawn.longest;
     const after = hint ? least(this.#hinted(hint, drawn.longest, drawn.delay), LONGEST) : drawn.delay;
@@ -171,8 +174,10 @@ export class RetryMachine {
   #hinted(hint: ServerHint & { readonly wait: bigint }, longest: bigint, drawn: bigint): bigint {
     const { wait } = hint;
     const mode = this.settings.hint;
-    if (hint.kind === "reserved" || mode.kind === "exact") {
-      return wait;
+    const isExact = hint.kind === "reserved" || mode.kind === "exact";
+    this.#shortened = isExact ? countShortened(this.#shortened, wait, drawn) : 0;
+    if (isExact) {
+      return this.#shortened > 0 ? wait : greatest(wait, drawn);
     }
     if (mode.kind === "clamp") {
       return least(greatest(wait, drawn), drawn + mode.above);

@@ -75,17 +75,40 @@ test("a server that accepts and closes after a millisecond gets no tight loop", 
   }
 });
 
-test("even advice without a wait is followed by a timer and not by a loop", async () => {
+test("a server that asks for the client back at once is followed three times in a row, by timers, and then backed off from", async () => {
   const { clock, sockets } = client();
-  for (let n = 0; n < 1_000; n += 1) {
+  const waits: number[] = [];
+  for (let n = 0; n < 40; n += 1) {
     const before = sockets.length;
+    const from = clock.now();
     sockets.at(-1)?.open();
     sockets.at(-1)?.lose(1013, '{"retry_after_ms":0}');
     assert.equal(sockets.length, before);
-    await clock.advance(0);
-    assert.equal(sockets.length, before + 1);
+    await clock.advanceTo(() => sockets.length > before);
+    waits.push(clock.now() - from);
   }
-  assert.ok(clock.mostTimers === 1 && clock.fired === 1_000);
+  assert.equal(clock.mostTimers, 1);
+  const backedOff = waits.filter((_, n) => n % 4 === 3);
+  assert.ok(waits.every((wait, n) => n % 4 === 3 || wait === 0) && backedOff.length === 10, waits.join());
+  // The delays of the profile from the second on.
+  assert.ok(backedOff.every((wait) => wait >= 15_000 && wait <= 30_000), waits.join());
+});
+
+test("a hostile server gets an attempt every few seconds, however short the waits that it asks for", async () => {
+  for (const reason of ['{"retry_after_ms":0}', '{"retry_after_ms":0,"spread_ms":1}', `{"retry_after_ms":0,"reservation":"${"0".repeat(32)}"}`]) {
+    const { clock, sockets } = client();
+    // An attempt and its connection take 12 ms: chromium makes at most 85 handshakes a second.
+    while (clock.now() < 3_600_000) {
+      await clock.advance(12);
+      sockets.at(-1)?.open();
+      sockets.at(-1)?.lose(1013, reason);
+      const { length } = sockets;
+      await clock.advanceTo(() => sockets.length > length);
+    }
+    // Four for each delay of the profile, of 15 to 30 s: of 306,000 that the handshakes would allow.
+    assert.ok(sockets.length >= 4 * 3_600 / 30 && sockets.length <= 4 * (3_600 / 15 + 1), `${reason}: ${sockets.length}`);
+    assert.equal(clock.mostTimers, 1);
+  }
 });
 
 test("listeners that throw or that call the client change no decision", async () => {

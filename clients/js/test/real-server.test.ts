@@ -15,6 +15,21 @@ function unmasked(data: Uint8Array): Uint8Array {
   return data.slice(6, 6 + ((data[1] ?? 0) & 127)).map((byte, at) => byte ^ (mask[at % 4] ?? 0));
 }
 
+/** Accepts an upgrade. */
+function accept(request: { headers: Record<string, string | undefined> }, socket: Upgraded): void {
+  const hash = createHash("sha1");
+  hash.update(new TextEncoder().encode(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`));
+  const head = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"];
+  socket.write([...head, `Sec-WebSocket-Accept: ${hash.digest("base64")}`, "", ""].join("\r\n"));
+}
+
+/** Closes a connection with code 1013 and this reason. */
+function closeWith(socket: Upgraded, reason: string): void {
+  frame(socket, 8, Uint8Array.from([1013 >> 8, 1013 & 255, ...new TextEncoder().encode(reason)]));
+  // The server ends the connection after the client's close frame: RFC 6455, section 7.1.1.
+  socket.on("data", () => socket.end());
+}
+
 test("a client comes back to a real server as the advice in its close frame says", async () => {
   const opened: number[] = [];
   const received: string[] = [];
@@ -23,15 +38,9 @@ test("a client comes back to a real server as the advice in its close frame says
   server.on("upgrade", (request, socket) => {
     opened.push(performance.now());
     sockets.push(socket);
-    const hash = createHash("sha1");
-    hash.update(new TextEncoder().encode(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`));
-    const head = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"];
-    socket.write([...head, `Sec-WebSocket-Accept: ${hash.digest("base64")}`, "", ""].join("\r\n"));
+    accept(request, socket);
     if (opened.length === 1) {
-      const reason = new TextEncoder().encode('{"retry_after_ms":200,"spread_ms":50}');
-      frame(socket, 8, Uint8Array.from([1013 >> 8, 1013 & 255, ...reason]));
-      // The server ends the connection after the client's close frame: RFC 6455, section 7.1.1.
-      socket.on("data", () => socket.end());
+      closeWith(socket, '{"retry_after_ms":200,"spread_ms":50}');
       return;
     }
     socket.on("data", (data) => {
@@ -53,4 +62,29 @@ test("a client comes back to a real server as the advice in its close frame says
   assert.deepEqual([answer, received, opened.length], ["welcome", ["hello"], 2]);
   // The machine may be busy, but no client comes before its time.
   assert.ok(apart >= 200 && apart < 5_000, `${apart} ms`);
+});
+
+test("a real server that asks for the client back at once, again and again, gets no tight loop", async () => {
+  const opened: number[] = [];
+  const sockets: Upgraded[] = [];
+  const server = createServer();
+  server.on("upgrade", (request, socket) => {
+    opened.push(performance.now());
+    sockets.push(socket);
+    accept(request, socket);
+    closeWith(socket, '{"retry_after_ms":0}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const policy = parsePolicy("constant base=150ms jitter=none max-attempts=inf max-hint=inf");
+  const ws = new ReconnectingWebSocket(`ws://127.0.0.1:${server.address().port}`, undefined, { policy });
+  await new Promise<void>((resolve) => {
+    ws.addEventListener("close", () => opened.length === 14 && resolve());
+  });
+  ws.close();
+  sockets.forEach((socket) => socket.destroy());
+  server.close();
+  // Every fourth wait is that of the policy, however fast the machine and its sockets are.
+  for (const n of [4, 8, 12]) {
+    assert.ok((opened[n] ?? 0) - (opened[n - 1] ?? 0) >= 150, `${n}: ${opened.join()}`);
+  }
 });

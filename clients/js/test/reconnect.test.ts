@@ -22,7 +22,10 @@ function course(policy: Policy, seed: bigint, events: number): string[] {
   let now = 0n;
   for (let n = 0; n < events; n += 1) {
     const random = ownDraw(seed, BigInt(n));
-    const [event, rare, length] = [Number(random % 8n), Number((random >> 3n) % 8n), (random >> 8n) % 40_000_000_000n];
+    const [event, rare] = [Number(random % 8n), Number((random >> 3n) % 8n)];
+    // In the second half, a server closes the connections soon, and asks for the client back at once or soon.
+    const isHostile = n >= events / 2;
+    const length = ((random >> 8n) % 40_000_000_000n) >> (isHostile ? 6n : 0n);
     now += length;
     const { generation } = machine;
     let step: Step;
@@ -35,6 +38,9 @@ function course(policy: Policy, seed: bigint, events: number): string[] {
       step = ["idle", "stopped"].includes(machine.phase.kind) ? machine.reconnectNow(now) : machine.due(now);
     } else if (event === 3) {
       step = machine.opened(generation, now);
+    } else if (isHostile && rare < 7) {
+      const asked = rare < 4 ? 0n : length;
+      step = machine.ended(generation, { kind: "failed", failure: "throttled", asked }, now);
     } else if (event <= 5) {
       step = machine.ended(generation, TRANSIENT, now);
     } else if (event === 6) {

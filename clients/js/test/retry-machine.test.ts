@@ -65,7 +65,8 @@ function course(policy: Policy, { budget, left }: Counted, seed: bigint): string
       }
       const random = ownDraw(seed, (call << 8n) | attempt);
       now += (random >> 16n) % LONGEST_ATTEMPT;
-      const decision = machine.decide(outcome(random), permit, now, budget);
+      const answer = call % 4n === 3n ? hostileOutcome(random) : outcome(random);
+      const decision = machine.decide(answer, permit, now, budget);
       lines.push(`${shown(decision)} attempt ${machine.attempt} budget ${left()}`);
       if (decision.kind !== "retry") {
         break;
@@ -109,6 +110,19 @@ function outcome(random: bigint): AttemptOutcome {
       return { kind: "failed", failure: "local" };
     default:
       return { kind: "failed", failure: "transient" };
+  }
+}
+
+/** Returns what a server answers that asks for nearly every retry at once or soon. */
+function hostileOutcome(random: bigint): AttemptOutcome {
+  const wait = (random & 16n) === 0n ? 0n : (random >> 24n) % LONGEST_HINT >> 8n;
+  switch (Number(random % 16n)) {
+    case 0:
+      return { kind: "failed", failure: "transient" };
+    case 1:
+      return { kind: "failed", failure: "throttled", hint: { kind: "at-least", wait } };
+    default:
+      return { kind: "failed", failure: "throttled", hint: { kind: "reserved", wait } };
   }
 }
 

@@ -51,6 +51,14 @@ export class VirtualClock implements Clock {
     this.#now = end;
   }
 
+  /** Lets time pass until the timers have made this true. */
+  async advanceTo(isTrue: () => boolean): Promise<void> {
+    while (!isTrue()) {
+      const next = Math.min(...[...this.timers.values()].map(({ at }) => at));
+      await this.advance(next - this.#now);
+    }
+  }
+
   /** Lets time pass without firing a timer, as for a page that is frozen. */
   freeze(ms: number): void {
     this.#now += ms;

@@ -91,6 +91,25 @@ pub enum FailureKind {
 
 /// A delay that the server asked for: `Retry-After`, `retry-after-ms`, `grpc-retry-pushback-ms`, the close codes 1012
 /// and 1013, the reset time of a rate limit.
+///
+/// # Exact hints
+///
+/// A hint is exact if the retry waits as long as it says, with nothing added: a [reservation](Self::Reserved), and with
+/// [`HintMode::Exact`](crate::HintMode::Exact) every hint. A server that asks for a retry at once, again and again, would
+/// cause a tight loop. So exact hints make three waits in a row shorter than the delays that the policy draws from its
+/// schedule or its spread, and the next one is a minimum: that wait is the larger of the hint and the drawn delay. Of any
+/// four waits in a row, one is as long as the policy draws it. Hints cause at most four attempts where the policy alone
+/// causes one.
+///
+/// | | the count |
+/// |---|---|
+/// | an exact hint shorter than the drawn delay | one more; at the fourth the drawn delay, and 0 |
+/// | an exact hint as long or longer, which is always kept | 0 |
+/// | any other wait: without a hint, or with one that is a minimum | 0 |
+/// | a new episode: the loss of a stable connection, [`reset`](crate::machine::RetryMachine::reset) | 0 |
+/// | an immediate repeat of a request that was not processed, an opened connection, a [pause](crate::machine::Paused) | unchanged |
+///
+/// The clients of an [admission](crate::admission::Admission) need one exact hint each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerHint {
@@ -101,6 +120,10 @@ pub enum ServerHint {
     AtLeast(Duration),
     /// A reservation: a point in time that the server reserved for this client alone. The retry waits exactly this
     /// long, to the timer's tick, with nothing added.
+    ///
+    /// Three waits in a row may be shorter for it than the policy's own delays; the next is not, so that a server which
+    /// asks for a retry at once, again and again, causes no tight loop. See
+    /// [exact hints](crate::ServerHint#exact-hints).
     Reserved(Duration),
     /// Do not retry.
     DoNotRetry,

@@ -4,6 +4,7 @@
 //! Both take the present time, the outcome and the [guards](crate::Guards) as arguments.
 
 pub(crate) mod decision;
+mod hinted;
 mod loss;
 mod overslept;
 mod paused;

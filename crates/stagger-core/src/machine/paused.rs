@@ -105,13 +105,10 @@ mod serde {
     use ::serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
     use super::Paused;
-    use crate::machine::state::{FLAGS, RetryState};
+    use crate::machine::state::RetryState;
     use crate::numbers::instant::Instant;
     use crate::numbers::instant::nanos;
     use crate::numbers::seed::Seed;
-
-    /// The bit of the stored flags that says whether the start of the call is known.
-    const TIMED: u8 = 1;
 
     /// JavaScript and others read every number as an `f64`, which rounds integers above 2⁵³, and some readers do not
     /// preserve a fraction to the last bit: the numbers that need 64 bits are written as text.
@@ -120,7 +117,8 @@ mod serde {
     struct Table {
         attempt: u32,
         episode: u16,
-        flags: u8,
+        /// Those of the state, and in the lowest bit whether the start of the call is known.
+        flags: u16,
         #[serde(with = "as_text")]
         carry_ns: f64,
         elapsed: Duration,
@@ -131,7 +129,7 @@ mod serde {
     impl Serialize for Paused {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let RetryState { start: _, carry, attempt, episode, flags, is_timed } = self.state;
-            let flags = if is_timed { flags | TIMED } else { flags };
+            let flags = u16::from(flags) << 1 | u16::from(is_timed);
             let seed = self.seed.get();
             Table { attempt, episode, flags, carry_ns: carry, elapsed: self.elapsed, seed }.serialize(serializer)
         }
@@ -140,11 +138,12 @@ mod serde {
     impl<'de> Deserialize<'de> for Paused {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let Table { attempt, episode, flags, carry_ns: carry, elapsed, seed } = Table::deserialize(deserializer)?;
+            let is_timed = flags & 1 != 0;
+            let flags = u8::try_from(flags >> 1).ok();
             // A length of time: neither negative nor NaN, nor beyond any cap.
-            if !carry.is_finite() || carry < 0.0 || flags & !(FLAGS | TIMED) != 0 {
+            let (true, Some(flags)) = (carry.is_finite() && carry >= 0.0, flags) else {
                 return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
-            }
-            let (flags, is_timed) = (flags & FLAGS, flags & TIMED != 0);
+            };
             let state = RetryState { start: Instant::ZERO, carry, attempt, episode, flags, is_timed };
             Ok(Self { state, elapsed: Duration::from_nanos(nanos(elapsed)), seed: Seed::new(seed) })
         }

@@ -28,7 +28,9 @@ use crate::policy::Policy;
 ///   backoff's delay. A server that dies again soon after its restart does not meet all its clients at once.
 /// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
 ///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
-///   open, so without a spread, a server that accepts and then drops connections causes a hot loop.
+///   open, so without a spread, or with [exact hints](crate::ServerHint#exact-hints), a server that accepts and then
+///   drops connections causes a hot loop. Otherwise exact hints shorten three waits in a row at most, whether or not the
+///   connections between were open.
 /// - While a [quiet period](Guards::quiet) holds attempts, an attempt that is due waits for its turn: the step is another
 ///   wait, and the wait counts as elapsed time but not for the backoff.
 /// - It gives up only at a limit of the policy, at a permanent failure, or if a guard rejects the attempt. After ten

@@ -4,7 +4,7 @@ use core::time::Duration;
 use crate::guards::guard::{Guards, LimiterPermit, NestedRetries, Permits};
 use crate::guards::now::{Now, Unread};
 use crate::machine::decision::{Decision, DelaySource, StopReason};
-use crate::machine::state::{BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState};
+use crate::machine::state::{BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState, SHORTENED};
 use crate::machine::strategy::{RetryContext, Strategy};
 use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{Instant, nanos};
@@ -48,7 +48,7 @@ pub(super) enum SpreadUse {
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
 /// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
 /// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
-/// | 8 | draw the delay, by the policy or the [strategy](Self::strategy), with the hint if there is one | the schedule advances |
+/// | 8 | draw the delay, by the policy or the [strategy](Self::strategy), with the hint if there is one; [exact hints](ServerHint#exact-hints) shorten three waits in a row | the schedule advances |
 /// | 9 | would the retry start at the deadline or later, or after the limit (`elapsed + delay > max_elapsed`)? | `Stop(Deadline)`, `Stop(Elapsed)`, without sleeping |
 /// | 10 | would the breaker, or the quiet period, reject it then? | `Stop(Breaker)`, `Stop(Quiet)` |
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
@@ -407,9 +407,12 @@ impl<'a> RetryMachine<'a> {
                     SpreadUse::InsteadOfBackoff => interval.hi,
                     SpreadUse::BesideBackoff => self.policy.capped_last(interval.hi).max(nanos(self.policy.spread())),
                 };
-                (self.policy.hinted(hint, span, drawn, self.bits(Purpose::Hint)), DelaySource::Hint)
+                (self.hinted(hint, span, drawn), DelaySource::Hint)
             }
-            None => (drawn, source),
+            None => {
+                self.state.flags &= !SHORTENED;
+                (drawn, source)
+            }
         };
         let after = Duration::from_nanos(after);
         if let Some(limit) = self.passed_limit(after, now) {
@@ -445,17 +448,6 @@ impl<'a> RetryMachine<'a> {
         Some(Drawn { delay, interval: Interval { lo: delay, hi: delay }, carry: delay as f64 })
     }
 
-    /// Returns whether the hint stops the call (step 7).
-    #[cold]
-    fn forbids_retry(&self, hint: ServerHint) -> bool {
-        match hint {
-            ServerHint::DoNotRetry => true,
-            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
-                self.policy.max_hint().is_some_and(|longest| asked > longest)
-            }
-        }
-    }
-
     /// Returns which time limit leaves no room for an attempt that starts `after` from now, if one does. If both do, it is
     /// the deadline: a longer `max_elapsed` would not help.
     #[inline]
@@ -474,7 +466,7 @@ impl<'a> RetryMachine<'a> {
     }
 
     #[inline]
-    fn bits(&self, purpose: Purpose) -> u64 {
+    pub(super) fn bits(&self, purpose: Purpose) -> u64 {
         self.seed.bits(u32::from(self.state.episode), self.state.retry_number(), purpose)
     }
 }

@@ -22,20 +22,21 @@ pub struct RetryState {
 }
 
 /// The one immediate repeat has been used.
-pub(crate) const REPEATED: u8 = 2;
+pub(crate) const REPEATED: u8 = 1;
 /// The coming attempt is that repeat, which is not counted.
-pub(crate) const REPEATS: u8 = 4;
+pub(crate) const REPEATS: u8 = 2;
 /// The schedule has begun, and `carry` is set.
-pub(crate) const BEGUN: u8 = 8;
+pub(crate) const BEGUN: u8 = 4;
 /// The schedule began with a loss and not with a failed attempt, so its retries are one ahead of the attempts.
-pub(crate) const AHEAD: u8 = 16;
+pub(crate) const AHEAD: u8 = 8;
 /// The coming attempt is the result of a decision, and its permit is the one of that decision.
-pub(crate) const DECIDED: u8 = 32;
+pub(crate) const DECIDED: u8 = 16;
 /// The call was paused during an attempt, and nothing has been decided about that attempt.
-pub(crate) const IN_FLIGHT: u8 = 64;
-/// All flags.
-#[cfg(feature = "serde")]
-pub(crate) const FLAGS: u8 = REPEATED | REPEATS | BEGUN | AHEAD | DECIDED | IN_FLIGHT;
+pub(crate) const IN_FLIGHT: u8 = 32;
+/// How many waits in a row exact hints have shortened: a number from 0 to 3 in the highest bits, so that one more than 3 is 0.
+pub(crate) const SHORTENED: u8 = 0b1100_0000;
+/// One wait of [`SHORTENED`].
+pub(crate) const SHORTENED_ONCE: u8 = 0b0100_0000;
 
 impl RetryState {
     /// Creates the state of a call that has not begun.

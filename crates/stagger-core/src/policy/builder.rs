@@ -375,6 +375,9 @@ impl PolicyBuilder {
     }
 
     /// Sets the longest server hint that is followed; a longer one stops the call. Default 5 minutes.
+    ///
+    /// Short hints need no limit: [exact ones](crate::ServerHint#exact-hints) shorten three waits in a row at
+    /// most, and clients are spread above all others.
     pub const fn max_hint(mut self, longest: Duration) -> Self {
         self.settings.max_hint = Some(longest);
         self

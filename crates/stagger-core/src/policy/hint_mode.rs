@@ -13,7 +13,8 @@ pub enum HintMode {
     #[default]
     AtLeast,
     /// The hint, to the nanosecond. Clients that received the same hint retry at the same time: for servers that send
-    /// each client a delay of its own.
+    /// each client a delay of its own. Shorter than the policy's own delay for three waits in a row at most; see
+    /// [exact hints](crate::ServerHint#exact-hints).
     Exact,
     /// `min(max(draw, hint), draw + d)`: between the delay that was drawn and that delay plus `d`, as the AWS SDKs do
     /// since 2026 with `d` = 5 s.

@@ -207,6 +207,11 @@ impl Policy {
         if ceiling < cap { ceiling } else { cap }
     }
 
+    /// Returns whether a retry waits exactly as long as this hint says, with nothing added.
+    pub(crate) const fn follows_exactly(&self, hint: ServerHint) -> bool {
+        matches!((hint, self.hint_mode()), (ServerHint::Reserved(_), _) | (ServerHint::AtLeast(_), HintMode::Exact))
+    }
+
     /// Applies a hint to a delay that was `drawn`, in nanoseconds. Above a hint that is a minimum, clients are spread
     /// over at least `span`.
     #[cold]

@@ -42,7 +42,8 @@ pub(super) fn vectors() -> Result<Value> {
     Ok(json!({ "policies": rows? }))
 }
 
-/// Returns a line for each event of one course, which the draws of the seed decide.
+/// Returns a line for each event of one course, which the draws of the seed decide. In its second half a server closes the
+/// connections soon, and asks for the client back at once or soon.
 fn course(policy: &Policy, seed: Seed) -> Vec<String> {
     let guards = Guards::none();
     let mut machine = ReconnectMachine::new(seed);
@@ -51,6 +52,8 @@ fn course(policy: &Policy, seed: Seed) -> Vec<String> {
     for n in 0..EVENTS {
         let random = seed.draw(n);
         let (event, rare, length) = (random % 8, (random >> 3) % 8, (random >> 8) % 40_000_000_000);
+        let is_hostile = n >= EVENTS / 2;
+        let length = if is_hostile { length >> 6 } else { length };
         now = now.saturating_add(Duration::from_nanos(length));
         let generation = machine.generation();
         let step = match event {
@@ -65,6 +68,11 @@ fn course(policy: &Policy, seed: Seed) -> Vec<String> {
                 }
             }
             3 => machine.opened(generation, || now, &guards),
+            4.. if is_hostile && rare < 7 => {
+                let asked = if rare < 4 { 0 } else { length };
+                let hint = ServerHint::Reserved(Duration::from_nanos(asked));
+                machine.ended(generation, Outcome::throttled(Some(hint)), now, policy, &guards)
+            }
             4 | 5 => machine.ended(generation, Outcome::TRANSIENT, now, policy, &guards),
             6 => {
                 let hint = ServerHint::Reserved(Duration::from_nanos(length));

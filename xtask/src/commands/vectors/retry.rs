@@ -16,7 +16,7 @@ const POLICIES: [&str; 12] = [
     "background-job",
     "exponential base=1s cap=20s spread=5s max-elapsed=1m max-attempts=inf throttled-base=7s",
     "exponential base=1s cap=20s hint-spread=10% max-hint=inf max-attempts=8 max-elapsed=90s",
-    "exponential base=1s cap=20s hint=exact max-hint=20s",
+    "exponential base=1s cap=20s hint=exact max-hint=20s max-attempts=12",
     "exponential base=1s cap=20s hint=clamp:5s max-hint=inf",
     "exponential base=1s cap=3s jitter=add:500ms max-attempts=12",
     "linear base=250ms cap=2s max-attempts=20",
@@ -100,7 +100,7 @@ fn course(policy: &Policy, budget: Option<&dyn Budget>, seed: Seed) -> Vec<Strin
             };
             let random = seed.draw(call << 8 | attempt);
             at = advance((random >> 16) % LONGEST_ATTEMPT);
-            let outcome = outcome(random);
+            let outcome = if call % 4 == 3 { hostile_outcome(random) } else { outcome(random) };
             let decision = machine.decide(outcome, core::mem::replace(&mut permit, Permits::NONE), || at, &guards);
             let left = budget.and_then(Budget::available).map_or_else(|| "-".to_owned(), |left| left.to_string());
             lines.push(format!("{} attempt {} budget {left}", shown(&decision), machine.attempt()));
@@ -131,6 +131,16 @@ fn outcome(random: u64) -> Outcome {
         8 if random & 64 == 0 => failed(FailureKind::Transient, Some(ServerHint::DoNotRetry)),
         8 | 9 => failed(FailureKind::LocalExhaustion, None),
         _ => Outcome::TRANSIENT,
+    }
+}
+
+/// Returns what a server answers that asks for nearly every retry at once or soon.
+fn hostile_outcome(random: u64) -> Outcome {
+    let hint = Duration::from_nanos(if random & 16 == 0 { 0 } else { ((random >> 24) % LONGEST_HINT) >> 8 });
+    match random % 16 {
+        0 => Outcome::TRANSIENT,
+        1 => Outcome::throttled(Some(ServerHint::AtLeast(hint))),
+        _ => Outcome::throttled(Some(ServerHint::Reserved(hint))),
     }
 }
 

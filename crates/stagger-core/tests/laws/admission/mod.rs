@@ -1,6 +1,7 @@
 //! Admission control: which clients are admitted now, and when the others should return.
 
 mod hostile;
+mod late;
 mod queue;
 mod storm;
 mod text;

@@ -2,6 +2,7 @@
 
 mod clock;
 mod episodes;
+mod exact_hints;
 mod hints;
 mod limits;
 mod order;

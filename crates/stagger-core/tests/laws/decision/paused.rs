@@ -232,6 +232,7 @@ fn a_huge_number_of_attempts_is_decided_at_once() {
 #[cfg(feature = "serde")]
 mod serialized {
     use serde_json::json;
+    use stagger_core::ServerHint;
     use stagger_core::machine::Paused;
 
     use super::*;
@@ -300,12 +301,23 @@ mod serialized {
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(u64::MAX));
         let _ = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none());
         let in_flight = retry_state_at(state);
+        let mut hinted = state;
+        for _ in 0..3 {
+            let now = Outcome::throttled(Some(ServerHint::Reserved(Duration::ZERO)));
+            let mut retry = RetryMachine::new(&policy, &mut hinted, Seed::new(u64::MAX));
+            let _ = retry.decide(now, Permits::NONE, || Instant::ZERO, &Guards::none());
+        }
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(u64::MAX));
         let _ = retry.decide(Outcome::TRANSIENT, Permits::NONE, || Instant::ZERO, &Guards::none());
         for (paused, table) in [
             (
                 retry_state_at(state),
                 r#"{"attempt":1,"episode":0,"flags":41,"carry_ns":"20000000","elapsed":{"secs":0,"nanos":3},"seed":"18446744073709551615"}"#,
+            ),
+            // Three waits were shortened.
+            (
+                retry_state_at(hinted),
+                r#"{"attempt":1,"episode":0,"flags":425,"carry_ns":"80000000","elapsed":{"secs":0,"nanos":3},"seed":"18446744073709551615"}"#,
             ),
             (
                 in_flight,
@@ -330,8 +342,8 @@ mod serialized {
         let valid = serde_json::to_value(RetryState::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
         assert!(serde_json::from_value::<Paused>(valid.clone()).is_ok());
         for (key, value) in [
-            ("flags", json!(128)),
-            ("flags", json!(256)),
+            ("flags", json!(512)),
+            ("flags", json!(65_536)),
             ("carry_ns", json!("NaN")),
             ("carry_ns", json!("-1")),
             ("carry_ns", json!("")),

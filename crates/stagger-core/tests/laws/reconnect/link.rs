@@ -6,87 +6,87 @@ use stagger_core::{DelaySource, Guards, Outcome, Policy, Seed, StopReason};
 use crate::laws::support::{at, secs};
 
 /// A reconnect machine with a virtual clock and a minimal driver.
-pub(super) struct Link<'a> {
-    pub(super) machine: ReconnectMachine,
-    pub(super) policy: Policy,
-    pub(super) guards: Guards<'a>,
-    pub(super) now: Duration,
+pub(crate) struct Link<'a> {
+    pub(crate) machine: ReconnectMachine,
+    pub(crate) policy: Policy,
+    pub(crate) guards: Guards<'a>,
+    pub(crate) now: Duration,
 }
 
 impl<'a> Link<'a> {
-    pub(super) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         Self::guarded(policy, Guards::none())
     }
 
-    pub(super) fn guarded(policy: Policy, guards: Guards<'a>) -> Self {
+    pub(crate) fn guarded(policy: Policy, guards: Guards<'a>) -> Self {
         Self { machine: ReconnectMachine::new(Seed::new(1)), policy, guards, now: secs(1000) }
     }
 
-    pub(super) fn seed(mut self, seed: u64) -> Self {
+    pub(crate) fn seed(mut self, seed: u64) -> Self {
         self.machine = ReconnectMachine::new(Seed::new(seed));
         self
     }
 
-    pub(super) fn reconnect_now(&mut self) -> ReconnectStep {
+    pub(crate) fn reconnect_now(&mut self) -> ReconnectStep {
         let now = at(self.now);
         self.machine.reconnect_now(&self.policy, || now, &self.guards)
     }
 
     /// Opens the first connection.
-    pub(super) fn up(mut self) -> Self {
+    pub(crate) fn up(mut self) -> Self {
         let generation = connects(self.reconnect_now());
         assert_eq!(self.opened(generation), ReconnectStep::Rest);
         self
     }
 
-    pub(super) fn opened(&mut self, generation: Generation) -> ReconnectStep {
+    pub(crate) fn opened(&mut self, generation: Generation) -> ReconnectStep {
         let now = at(self.now);
         self.machine.opened(generation, || now, &self.guards)
     }
 
     /// Reports the end of the current generation.
-    pub(super) fn ended(&mut self, outcome: Outcome) -> ReconnectStep {
+    pub(crate) fn ended(&mut self, outcome: Outcome) -> ReconnectStep {
         self.ended_as(self.machine.generation(), outcome)
     }
 
-    pub(super) fn ended_as(&mut self, generation: Generation, outcome: Outcome) -> ReconnectStep {
+    pub(crate) fn ended_as(&mut self, generation: Generation, outcome: Outcome) -> ReconnectStep {
         self.machine.ended(generation, outcome, at(self.now), &self.policy, &self.guards)
     }
 
-    pub(super) fn due(&mut self) -> ReconnectStep {
+    pub(crate) fn due(&mut self) -> ReconnectStep {
         self.machine.due(&self.policy, at(self.now), &self.guards)
     }
 
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let now = at(self.now);
         self.machine.close(|| now, &self.guards);
     }
 
-    pub(super) fn advance(&mut self, by: Duration) {
+    pub(crate) fn advance(&mut self, by: Duration) {
         self.now += by;
     }
 
     /// Loses the connection after `uptime` and returns the wait that follows.
-    pub(super) fn lose_after(&mut self, uptime: Duration) -> Duration {
+    pub(crate) fn lose_after(&mut self, uptime: Duration) -> Duration {
         self.advance(uptime);
         waits(self.ended(Outcome::TRANSIENT)).0
     }
 
     /// Waits until due, connects and opens.
-    pub(super) fn reopen(&mut self) {
+    pub(crate) fn reopen(&mut self) {
         let generation = self.retry();
         assert_eq!(self.opened(generation), ReconnectStep::Rest);
     }
 
     /// Waits until due and connects.
-    pub(super) fn retry(&mut self) -> Generation {
+    pub(crate) fn retry(&mut self) -> Generation {
         let ReconnectPhase::Waiting { until } = self.machine.phase() else { panic!("{:?}", self.machine) };
         self.now = Duration::from_nanos(until.as_nanos());
         connects(self.due())
     }
 
     /// Fails every attempt to connect until the machine gives up; returns the waits between them and the reason.
-    pub(super) fn fail_on(&mut self) -> (Vec<Duration>, StopReason) {
+    pub(crate) fn fail_on(&mut self) -> (Vec<Duration>, StopReason) {
         let mut all = Vec::new();
         loop {
             assert!(all.len() < 1_000, "the outage does not end");
@@ -100,14 +100,14 @@ impl<'a> Link<'a> {
     }
 }
 
-pub(super) fn connects(step: ReconnectStep) -> Generation {
+pub(crate) fn connects(step: ReconnectStep) -> Generation {
     match step {
         ReconnectStep::Connect { generation } => generation,
         other => panic!("expected Connect, got {other:?}"),
     }
 }
 
-pub(super) fn waits(step: ReconnectStep) -> (Duration, DelaySource) {
+pub(crate) fn waits(step: ReconnectStep) -> (Duration, DelaySource) {
     match step {
         ReconnectStep::Wait { after, source, .. } => (after, source),
         other => panic!("expected Wait, got {other:?}"),

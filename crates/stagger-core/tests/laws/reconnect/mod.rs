@@ -3,8 +3,9 @@
 mod backoff;
 mod ending;
 mod every_loss;
+mod exact_hints;
 mod health;
-mod link;
+pub(crate) mod link;
 mod permits;
 mod reports;
 mod unreachable;
