@@ -1,73 +1,10 @@
 /** The policy language: `exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8`. */
 import { PROFILES, profileNamed } from "./profiles.js";
-import {
-  baseOf,
-  checked,
-  DEFAULT_MAX_ATTEMPTS,
-  DEFAULT_MAX_HINT,
-  grows,
-  hasDelays,
-  type HintMode,
-  type Jitter,
-  jitterOf,
-  type Settings,
-  startOf,
-  type Yielding,
-} from "./settings.js";
-import {
-  byteLength,
-  COMMA,
-  compact,
-  nearest,
-  parseDuration,
-  parseRatio,
-  percent,
-  plainNumber,
-  PolicyError,
-  shortened,
-  trim,
-  wordError,
-  words,
-} from "./text.js";
-
-/** The name of every setting, and other spellings that are accepted and never printed. */
-const KEYS = {
-  base: ["delay"],
-  step: [],
-  range: [],
-  cap: ["max", "max-delay"],
-  floor: [],
-  multiplier: ["factor"],
-  delays: [],
-  jitter: [],
-  spread: [],
-  "max-attempts": ["attempts"],
-  "max-elapsed": ["deadline"],
-  "max-hint": [],
-  hint: [],
-  "hint-spread": [],
-  "throttled-base": [],
-  "local-base": [],
-  "stable-after": ["reset-after"],
-} as const;
-type Key = keyof typeof KEYS;
-const ALL_KEYS = Object.keys(KEYS) as Key[];
-
-/** Names that other libraries give to a setting: not accepted, because their meaning may differ, but suggested. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
-  initial: "base",
-  "initial-delay": "base",
-  "initial-interval": "base",
-  "initial-backoff": "base",
-  interval: "base",
-  "min-delay": "base",
-  "max-interval": "cap",
-  "max-backoff": "cap",
-  "max-wait": "cap",
-  exponent: "multiplier",
-  tries: "max-attempts",
-};
-const RETRIES = ["retries", "retry", "max-retries", "max_retries", "max-retry", "retry-count", "retry-limit"];
+import { ALL_KEYS, type Key, keyNamed, RETRIES } from "./setting-keys.js";
+import { type Printed, printed, text } from "./setting-texts.js";
+import { count, NO_VALUE, parseValue, type Value } from "./setting-values.js";
+import { checked, type HintMode, type Jitter, type Settings, startOf, type Yielding } from "./settings.js";
+import { byteLength, COMMA, nearest, plainNumber, PolicyError, shortened, wordError, words } from "./text.js";
 
 const BACKOFFS = ["exponential", "linear", "constant", "uniform", "decorrelated", "list", "zero", "stop"];
 /** The setting that a backoff requires, with an example. */
@@ -76,11 +13,6 @@ const REQUIRED: Readonly<Record<string, readonly [Key, string]>> = {
   uniform: ["range", "range, like range=1s..5s"],
   list: ["delays", "delays, like delays=1s,2s,5s"],
 };
-
-type Value = bigint | number | null | readonly bigint[] | Jitter | HintMode;
-
-/** A setting as it is printed: text, or a number that JSON holds as a number. */
-type Printed = string | number;
 
 /**
  * How long to wait between attempts: an immutable value, created by {@link parsePolicy} or {@link policyFromJSON}.
@@ -290,160 +222,8 @@ class Draft {
   }
 }
 
-const NO_VALUE = "has no value; write it as name=value, like base=500ms";
-const LIMITLESS = "must have a length; `inf` has no meaning there";
-
 function notFor(key: Key, backoff: string): PolicyError {
   return wordError(`has no meaning for ${backoff} backoff; leave it out, or choose another backoff`, key);
-}
-
-/** Returns the setting with this name. */
-function keyNamed(name: string): Key {
-  const found = ALL_KEYS.find((key) => key === name || (KEYS[key] as readonly string[]).includes(name));
-  if (found) {
-    return found;
-  }
-  const same = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined;
-  const near = same ?? nearest(name, ALL_KEYS.flatMap((key) => [key, ...KEYS[key]]));
-  throw wordError(
-    near === undefined
-      ? "is not a setting; use base, cap, multiplier, step, range, delays, floor, jitter, spread, max-attempts, " +
-          "max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
-      : `is not a setting; did you mean \`${near}\`?`,
-    name,
-  );
-}
-
-/** Returns a whole number of 32 bits, if the text is one. */
-function count(text: string): number | undefined {
-  const number = /^\+?[0-9]+$/.test(text) ? Number(text) : NaN;
-  return number <= 0xffff_ffff ? number : undefined;
-}
-
-function lengthOf(text: string, word: string): bigint {
-  const length = parseDuration(text);
-  if (length === null) {
-    throw wordError(LIMITLESS, word);
-  }
-  return length;
-}
-
-/** Parses a value of this setting. */
-function parseValue(key: Key, name: string, value: string): Value {
-  if (value === "") {
-    throw wordError(NO_VALUE, name);
-  }
-  if (value.endsWith(",")) {
-    throw wordError(COMMA, value);
-  }
-  switch (key) {
-    case "cap":
-    case "max-elapsed":
-    case "max-hint":
-    case "stable-after":
-      return parseDuration(value);
-    case "max-attempts": {
-      if (["inf", "none", "infinite", "unlimited"].includes(value)) {
-        return null;
-      }
-      const attempts = count(value);
-      if (attempts === undefined) {
-        throw wordError("is not a whole number; write one from 1 to 4294967295, or inf", value);
-      }
-      return attempts;
-    }
-    case "multiplier":
-      return parseMultiplier(value);
-    case "range":
-      return parseRange(value);
-    case "delays":
-      return parseList(value);
-    case "jitter":
-      return parseJitter(value);
-    case "hint":
-      return parseHintMode(value);
-    case "hint-spread":
-      return parseRatio(value);
-    default:
-      return lengthOf(value, name);
-  }
-}
-
-function parseMultiplier(value: string): number {
-  const match = /^([+-]?)(?:(inf|infinity)|(nan)|((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))$/i.exec(value);
-  if (!match) {
-    throw wordError("is not a number; write a multiplier of 1 or more, like 2 or 1.5", value);
-  }
-  const size = match[2] ? Infinity : match[3] ? NaN : Number(match[4]);
-  return match[1] === "-" ? -size : size;
-}
-
-function parseRange(value: string): readonly bigint[] {
-  const wrong = () => wordError("is not a range; write it as 1s..5s", value);
-  const at = value.indexOf("..");
-  if (at < 0) {
-    throw wrong();
-  }
-  return [value.slice(0, at), value.slice(at + 2)].map((end) => {
-    const length = trim(end);
-    if (length === "") {
-      throw wrong();
-    }
-    return lengthOf(length, "range");
-  });
-}
-
-const MAX_DELAYS = 16;
-
-function parseList(value: string): readonly bigint[] {
-  const delays: bigint[] = [];
-  for (const text of value.split(",")) {
-    if (trim(text) === "") {
-      throw wordError(COMMA, value);
-    }
-    if (delays.length === MAX_DELAYS) {
-      throw wordError("has more than 16 delays; the last one repeats, so shorten the list", value);
-    }
-    delays.push(lengthOf(text, text));
-  }
-  // The core stores multiples, below 2^32, of the greatest common divisor.
-  const unit = delays.reduce(greatestCommonDivisor, 0n);
-  if (unit > 0n && delays.some((delay) => delay / unit > 0xffff_ffffn)) {
-    throw wordError("have no common unit that fits; round them, to milliseconds for instance", value);
-  }
-  return Object.freeze(delays);
-}
-
-function greatestCommonDivisor(a: bigint, b: bigint): bigint {
-  return b === 0n ? a : greatestCommonDivisor(b, a % b);
-}
-
-function parseJitter(value: string): Jitter {
-  if (value === "none" || value === "full" || value === "equal" || value === "decorrelated") {
-    return { kind: value };
-  }
-  if (value.startsWith("add:")) {
-    return { kind: "add", length: lengthOf(value.slice(4), "add") };
-  }
-  const share = value.replace(/^(?:±|\+-)/, "");
-  if (!/^[0-9.]/.test(share)) {
-    throw wordError(
-      "is not a jitter; use full, equal, decorrelated, none, or a share like ±20% or added time like add:1s",
-      value,
-    );
-  }
-  return { kind: "share", share: parseRatio(share) };
-}
-
-function parseHintMode(value: string): HintMode {
-  if (value === "at-least" || value === "exact") {
-    return { kind: value };
-  }
-  const above = value.startsWith("clamp:") ? parseDuration(value.slice(6)) : null;
-  if (above === null) {
-    throw wordError("is not a hint mode; use at-least, exact or clamp:5s", value);
-  }
-  return { kind: "clamp", above };
 }
 
 /** Sets a value that was parsed for this setting. */
@@ -514,57 +294,4 @@ function apply(to: Settings, given: Set<Yielding>, key: Key, value: Value): void
       to.stableAfter = value as bigint | null;
       break;
   }
-}
-
-/** Returns every setting that is printed, in print order. Those at their default are left out, unless they characterize
- * the policy. */
-function printed(settings: Readonly<Settings>): [Key, Printed][] {
-  const { backoff } = settings;
-  const jitter = jitterOf(settings);
-  const hasBase = grows(settings) || backoff === "constant";
-  const isStopDefault = backoff === "stop" && settings.maxAttempts === DEFAULT_MAX_ATTEMPTS;
-  const length = (value: bigint | null) => (value === null ? undefined : compact(value));
-  const unlessZero = (value: bigint) => (value > 0n ? compact(value) : undefined);
-  const all: Record<Key, Printed | undefined> = {
-    base: hasBase ? compact(baseOf(settings)) : undefined,
-    step: backoff === "linear" ? compact(settings.step) : undefined,
-    range: backoff === "uniform" ? `${compact(settings.min)}..${compact(settings.base)}` : undefined,
-    cap: settings.cap === null ? (grows(settings) ? "none" : undefined) : compact(settings.cap),
-    floor: unlessZero(settings.floor),
-    multiplier: backoff === "exponential" && jitter.kind !== "decorrelated" ? settings.multiplier : undefined,
-    delays: backoff === "list" ? settings.delays.map(compact).join(",") : undefined,
-    jitter: hasDelays(settings) && backoff !== "uniform" ? shownJitter(jitter) : undefined,
-    spread: unlessZero(settings.spread),
-    "max-attempts": isStopDefault ? undefined : (settings.maxAttempts ?? "inf"),
-    "max-elapsed": length(settings.maxElapsed),
-    "max-hint": settings.maxHint === DEFAULT_MAX_HINT ? undefined : (length(settings.maxHint) ?? "inf"),
-    hint: settings.hint.kind === "at-least" ? undefined : shownHintMode(settings.hint),
-    "hint-spread": settings.hintSpread === null ? undefined : percent(settings.hintSpread),
-    "throttled-base": length(settings.throttledBase),
-    "local-base": length(settings.localBase),
-    "stable-after": length(settings.stableAfter),
-  };
-  return ALL_KEYS.flatMap((key): [Key, Printed][] => {
-    const value = all[key];
-    return value === undefined ? [] : [[key, value]];
-  });
-}
-
-function shownJitter(jitter: Jitter): string {
-  switch (jitter.kind) {
-    case "share":
-      return `±${percent(jitter.share)}`;
-    case "add":
-      return `add:${compact(jitter.length)}`;
-    default:
-      return jitter.kind;
-  }
-}
-
-function shownHintMode(hint: HintMode): string {
-  return hint.kind === "clamp" ? `clamp:${compact(hint.above)}` : hint.kind;
-}
-
-function text(value: Printed): string {
-  return typeof value === "number" ? plainNumber(value) : value;
 }
