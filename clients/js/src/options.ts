@@ -18,6 +18,11 @@ export interface Attempt {
 /** A value, or a function that makes it for each attempt. */
 export type Made<T> = T | ((attempt: Attempt) => T | Promise<T>);
 
+/** Makes the value of an attempt. */
+export function made<T>(value: Made<T>, attempt: Attempt): T | Promise<T> {
+  return typeof value === "function" ? (value as (attempt: Attempt) => T | Promise<T>)(attempt) : value;
+}
+
 /** Says whether the device has a network, and has the events `online` and `offline`. */
 export interface Network extends EventTarget {
   readonly navigator?: { readonly onLine?: boolean };

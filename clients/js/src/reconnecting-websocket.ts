@@ -1,20 +1,18 @@
 /** A WebSocket that is kept up. */
 import { type Clock, nanos, PLATFORM } from "./clock.js";
 import { type CloseAction, closeAction, type Within } from "./close-codes.js";
+import { ConnectionTarget } from "./connection-target.js";
 import { timerMs } from "./delays.js";
 import { ConnectionCloseEvent, ConnectionErrorEvent, DroppedEvent, UnreachableEvent } from "./events.js";
-import type { ConnectionEventMap } from "./events.js";
 import { draw, greatest, least, randomSeed, seedForCall } from "./numbers.js";
-import type { Attempt, ConnectionState, Made, Network, ReconnectingWebSocketOptions } from "./options.js";
+import { type Attempt, type ConnectionState, type Made, made } from "./options.js";
+import type { Network, ReconnectingWebSocketOptions } from "./options.js";
 import { type Message, Outbox, SendError } from "./outbox.js";
 import { type Outcome, ReconnectMachine, spreadAgain, type Step, TRANSIENT, type WaitSource } from "./reconnect.js";
 import type { Settings } from "./settings.js";
-import { connect, type Socket } from "./socket.js";
+import { close, type Closing, connect, forget, type Socket } from "./socket.js";
 import { Timer } from "./timer.js";
 import { WEB_SOCKET } from "./web-socket-policy.js";
-
-type Closing = Pick<CloseEvent, "code" | "reason" | "wasClean">;
-type Handler<E> = ((event: E) => void) | null;
 
 /** How long an attempt is put off at most because the platform says that there is no network. */
 const OFFLINE_MS = 60_000;
@@ -33,30 +31,7 @@ const PERMANENT = ["SyntaxError", "SecurityError", "TypeError"];
  * It has one timer at most, besides those of {@link sendWhenRoom}, and decides with the machine of `stagger-core`: the same seed
  * gives the same waits as in Rust, rounded up to milliseconds.
  */
-export class ReconnectingWebSocket extends EventTarget {
-  // Getters, because esbuild before 0.18 lowers all private members of a class with static fields.
-  static get CONNECTING(): 0 {
-    return 0;
-  }
-  static get OPEN(): 1 {
-    return 1;
-  }
-  static get CLOSING(): 2 {
-    return 2;
-  }
-  static get CLOSED(): 3 {
-    return 3;
-  }
-  readonly CONNECTING = 0;
-  readonly OPEN = 1;
-  readonly CLOSING = 2;
-  readonly CLOSED = 3;
-
-  onopen: Handler<Event> = null;
-  onmessage: Handler<MessageEvent> = null;
-  onclose: Handler<ConnectionCloseEvent> = null;
-  onerror: Handler<ConnectionErrorEvent> = null;
-
+export class ReconnectingWebSocket extends ConnectionTarget {
   readonly #url: Made<string | URL>;
   readonly #protocols: Made<string | string[] | undefined>;
   readonly #options: ReconnectingWebSocketOptions;
@@ -98,10 +73,6 @@ export class ReconnectingWebSocket extends EventTarget {
     this.#network = options.network ?? (globalThis as unknown as Network);
     this.#machine = new ReconnectMachine(this.#settings, this.#seed);
     this.#outbox = new Outbox(options.outbox ?? {});
-    for (const type of ["open", "message", "close", "error"] as const) {
-      // As listeners, so that the platform reports their exceptions.
-      super.addEventListener(type, (event) => this[`on${type}`]?.(event as never));
-    }
     const { signal } = options;
     if (signal?.aborted) {
       this.#machine.close();
@@ -188,8 +159,7 @@ export class ReconnectingWebSocket extends EventTarget {
   async sendWhenRoom(message: Message): Promise<void> {
     for (;;) {
       try {
-        this.send(message);
-        return;
+        return this.send(message);
       } catch (error) {
         if (!(error instanceof SendError) || error.kind !== "full") {
           throw error;
@@ -240,10 +210,11 @@ export class ReconnectingWebSocket extends EventTarget {
     }
     // The connection stays until the server has answered.
     socket.onclose = (event: Closing) => {
-      this.#forget(socket);
+      forget(socket);
+      this.#socket = undefined;
       closed(event);
     };
-    quietly(() => socket.close(code, reason));
+    close(socket, code, reason);
   }
 
   #now(): bigint {
@@ -453,16 +424,10 @@ export class ReconnectingWebSocket extends EventTarget {
     this.#attempt.abort();
     const socket = this.#socket;
     if (socket) {
-      this.#forget(socket);
-      quietly(() => socket.close(code, reason));
+      forget(socket);
+      this.#socket = undefined;
+      close(socket, code, reason);
     }
-  }
-
-  #forget(socket: Socket): void {
-    socket.onopen = socket.onmessage = socket.onclose = null;
-    // Some implementations throw an error that nobody handles.
-    socket.onerror = () => {};
-    this.#socket = undefined;
   }
 
   /** Sets the state. The event comes later, so that no listener is called in the middle of a decision. */
@@ -481,30 +446,5 @@ export class ReconnectingWebSocket extends EventTarget {
     if (messages > 0) {
       this.dispatchEvent(new DroppedEvent(messages));
     }
-  }
-}
-
-export interface ReconnectingWebSocket {
-  addEventListener<K extends keyof ConnectionEventMap>(
-    type: K,
-    listener: (event: ConnectionEventMap[K]) => void,
-    options?: boolean | AddEventListenerOptions,
-  ): void;
-  addEventListener(
-    type: string,
-    listener: EventListenerOrEventListenerObject | null,
-    options?: boolean | AddEventListenerOptions,
-  ): void;
-}
-
-function made<T>(value: Made<T>, attempt: Attempt): T | Promise<T> {
-  return typeof value === "function" ? (value as (attempt: Attempt) => T | Promise<T>)(attempt) : value;
-}
-
-function quietly(action: () => void): void {
-  try {
-    action();
-  } catch {
-    // A connection that cannot be closed is left to the platform.
   }
 }

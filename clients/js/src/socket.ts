@@ -18,6 +18,9 @@ export interface Socket {
   close(code?: number, reason?: string): void;
 }
 
+/** How a connection has ended. */
+export type Closing = Pick<CloseEvent, "code" | "reason" | "wasClean">;
+
 /** A constructor of connections, like `WebSocket`. */
 export type Constructor = new (url: string, protocols?: string[]) => Socket;
 
@@ -40,11 +43,29 @@ export function connect(
   const WebSocket = constructorOf(given);
   const names = protocols === undefined ? [] : [protocols].flat();
   let address = url;
-  if (reservation !== undefined && names.length > 0) {
-    names.push(`stagger-reservation.${reservation}`);
-  } else if (reservation !== undefined) {
-    // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
-    address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
+  if (reservation !== undefined) {
+    if (names.length > 0) {
+      names.push(`stagger-reservation.${reservation}`);
+    } else {
+      // Browsers fail a connection whose server selects none of the subprotocols, so the token is not the only one.
+      address += `${address.includes("?") ? "&" : "?"}stagger-reservation=${reservation}`;
+    }
   }
   return names.length > 0 ? new WebSocket(address, names) : new WebSocket(address);
+}
+
+/** Takes the handlers off a connection: its late events are lost. */
+export function forget(socket: Socket): void {
+  socket.onopen = socket.onmessage = socket.onclose = null;
+  // Some implementations throw an error that nobody handles.
+  socket.onerror = () => {};
+}
+
+/** Closes a connection. One that cannot be closed is left to the platform. */
+export function close(socket: Socket, code?: number, reason?: string): void {
+  try {
+    socket.close(code, reason);
+  } catch {
+    // It was not open yet, or the reason is too long.
+  }
 }
