@@ -37,8 +37,10 @@ type SpreadUse = "unused" | "instead" | "beside";
 /** For how long and how many attempts the server could not be reached. */
 export interface Unreachable {
   readonly since: bigint;
-  readonly lasted: bigint;
-  readonly attempts: number;
+  lasted: bigint;
+  attempts: number;
+  /** How long it has to last until it is reported again. */
+  nextReport: bigint;
 }
 
 /** After how many failed attempts in a row a server counts as unreachable. */
@@ -63,7 +65,7 @@ export class ReconnectMachine {
   #shortened = 0;
   #lastWait = 0n;
   #isDistrusted = false;
-  #outage: { since: bigint; lasted: bigint; attempts: number; nextReport: bigint } | undefined;
+  #outage: Unreachable | undefined;
 
   constructor(
     private readonly settings: Readonly<Settings>,
@@ -77,8 +79,8 @@ export class ReconnectMachine {
 
   /** Returns the outage if it is due to be reported: after ten attempts, and each time it has lasted twice as long. */
   takeUnreachableReport(): Unreachable | undefined {
-    const outage = this.#outage;
-    if (!outage || outage.attempts < UNREACHABLE_AFTER || outage.lasted < outage.nextReport) {
+    const outage = this.unreachable;
+    if (!outage || outage.lasted < outage.nextReport) {
       return undefined;
     }
     outage.nextReport = greatest(outage.lasted * 2n, outage.lasted + SECOND);
@@ -229,7 +231,7 @@ function stop(reason: StopReason): Step {
   return { kind: "stop", reason };
 }
 
-function newOutage(since: bigint) {
+function newOutage(since: bigint): Unreachable {
   return { since, lasted: 0n, attempts: 0, nextReport: 0n };
 }
 

@@ -310,3 +310,16 @@ test("a wait that was overslept is spread again once, over no more than its long
   }
   assert.ok(starts.size > 15, `${starts.size} different times`);
 });
+
+test("an overslept wait of less than 100 ms is not spread again", async () => {
+  const second = async (ms: number) => {
+    const call = new Call(`constant base=${ms}ms jitter=none max-attempts=2`, fail("no"));
+    await call.clock.advance(0);
+    call.clock.sleep(3_600_000);
+    await call.clock.advance(1_000);
+    return call.begun[1] ?? NaN;
+  };
+  assert.equal(await second(99), 99);
+  const again = await second(100);
+  assert.ok(again > 100 && again <= 200, String(again));
+});
