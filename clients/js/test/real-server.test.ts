@@ -30,16 +30,28 @@ function closeWith(socket: Upgraded, reason: string): void {
   socket.on("data", () => socket.end());
 }
 
-test("a client comes back to a real server as the advice in its close frame says", async () => {
+/** Starts a server that accepts every connection and hands it on, with its number from 1. */
+async function serve(handle: (socket: Upgraded, n: number) => void) {
   const opened: number[] = [];
-  const received: string[] = [];
   const sockets: Upgraded[] = [];
   const server = createServer();
   server.on("upgrade", (request, socket) => {
-    opened.push(performance.now());
     sockets.push(socket);
     accept(request, socket);
-    if (opened.length === 1) {
+    handle(socket, opened.push(performance.now()));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = () => {
+    sockets.forEach((socket) => socket.destroy());
+    server.close();
+  };
+  return { url: `ws://127.0.0.1:${server.address().port}`, opened, stop };
+}
+
+test("a client comes back to a real server as the advice in its close frame says", async () => {
+  const received: string[] = [];
+  const { url, opened, stop } = await serve((socket, n) => {
+    if (n === 1) {
       closeWith(socket, '{"retry_after_ms":200,"spread_ms":50}');
       return;
     }
@@ -48,41 +60,29 @@ test("a client comes back to a real server as the advice in its close frame says
       frame(socket, 1, new TextEncoder().encode("welcome"));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const policy = parsePolicy("web-socket spread=1s");
-  const ws = new ReconnectingWebSocket(`ws://127.0.0.1:${server.address().port}`, undefined, { policy, seed: 5n });
+  const ws = new ReconnectingWebSocket(url, undefined, { policy, seed: 5n });
   const answer = await new Promise((resolve) => {
     ws.addEventListener("close", () => ws.send("hello"), { once: true });
     ws.addEventListener("message", (event) => resolve(event.data));
   });
   const apart = (opened[1] ?? 0) - (opened[0] ?? 0);
   ws.close();
-  sockets.forEach((socket) => socket.destroy());
-  server.close();
+  stop();
   assert.deepEqual([answer, received, opened.length], ["welcome", ["hello"], 2]);
   // The machine may be busy, but no client comes before its time.
   assert.ok(apart >= 200 && apart < 5_000, `${apart} ms`);
 });
 
 test("a real server that asks for the client back at once, again and again, gets no tight loop", async () => {
-  const opened: number[] = [];
-  const sockets: Upgraded[] = [];
-  const server = createServer();
-  server.on("upgrade", (request, socket) => {
-    opened.push(performance.now());
-    sockets.push(socket);
-    accept(request, socket);
-    closeWith(socket, '{"retry_after_ms":0}');
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { url, opened, stop } = await serve((socket) => closeWith(socket, '{"retry_after_ms":0}'));
   const policy = parsePolicy("constant base=150ms jitter=none max-attempts=inf max-hint=inf");
-  const ws = new ReconnectingWebSocket(`ws://127.0.0.1:${server.address().port}`, undefined, { policy });
+  const ws = new ReconnectingWebSocket(url, undefined, { policy, seed: 5n });
   await new Promise<void>((resolve) => {
     ws.addEventListener("close", () => opened.length === 14 && resolve());
   });
   ws.close();
-  sockets.forEach((socket) => socket.destroy());
-  server.close();
+  stop();
   // Every fourth wait is that of the policy, however fast the machine and its sockets are.
   for (const n of [4, 8, 12]) {
     assert.ok((opened[n] ?? 0) - (opened[n - 1] ?? 0) >= 150, `${n}: ${opened.join()}`);
