@@ -5,9 +5,9 @@ import { errorMeaning, idempotencyOf, responseOutcome } from "./fetch-rules.js";
 import type { QuietPermit } from "./quiet-period.js";
 import { quietKey, QuietPeriods } from "./quiet-periods.js";
 import { RetryError } from "./retry.js";
-import { call, type CallOptions, type PolicyLike, type RetryAttempt } from "./retry-call.js";
+import { call, type CallOptions, type PolicyLike, type RetryAttempt, type Turns } from "./retry-call.js";
 import { type AttemptOutcome, defaultSettings } from "./retry-machine.js";
-import type { Ended } from "./retry-wait.js";
+import { attempt, type Ended } from "./retry-wait.js";
 
 export interface FetchRetryOptions extends CallOptions {
   /** When to retry; `parsePolicy` makes one. Default: that of the profile `default`. */
@@ -20,6 +20,13 @@ export interface FetchRetryOptions extends CallOptions {
    */
   readonly idempotencyKeys?: boolean;
   /**
+   * Returns headers with fresh credentials after a response with 401 or 403, which replace those of the same name, or nothing if
+   * no credentials are available. The request is then sent again with them immediately, once per call, if its body can be sent
+   * again. The refresh is part of the attempt and limited by its remaining time; if the attempt has no time limit, neither has
+   * the refresh. What it throws ends the call. Default: 401 and 403 are permanent.
+   */
+  readonly refreshCredentials?: (denied: DeniedRequest) => Fresh | PromiseLike<Fresh>;
+  /**
    * Lets the calls of a target wait while its server asks for quiet, or `false`: each call follows its own hints. Default: one
    * for all calls of the page; none if `clock` is given.
    */
@@ -28,6 +35,21 @@ export interface FetchRetryOptions extends CallOptions {
   readonly quietKey?: string;
   /** The function that sends a request. Default: the platform's `fetch`. */
   readonly fetch?: (input: RequestInfo | URL, init: RequestInit) => Promise<Response>;
+}
+
+/** Headers with fresh credentials, if there are any. */
+type Fresh = RequestInit["headers"] | null | void;
+
+/** A request that the server has denied, for the function that returns fresh credentials. */
+export interface DeniedRequest {
+  readonly url: string;
+  readonly method: string;
+  /** The headers that were sent: they show which credentials were denied. */
+  readonly headers: Headers;
+  /** The response: its status, 401 or 403, and headers such as `WWW-Authenticate`. Its body is the caller's. */
+  readonly response: Response;
+  /** Is aborted with the caller's signal, and when the time of the attempt is over. */
+  readonly signal: AbortSignal;
 }
 
 const PAGE = /* @__PURE__ */ new QuietPeriods();
@@ -82,18 +104,28 @@ export async function fetchRetry(
   const send = options.fetch ?? ((input, init) => fetch(input, init));
   const quiet = options.quiet ?? (options.clock ? false : PAGE);
   const settings = options.policy?.settings ?? defaultSettings();
-  const period = quiet ? quiet.turns(options.quietKey ?? quietKey(request, headers), settings, clock) : undefined;
+  const find = () => (quiet ? quiet.turns(options.quietKey ?? quietKey(request, headers), settings, clock) : undefined);
+  let period = find();
+  const turns: Turns<QuietPermit> = {
+    turn: async (latest, signal) => period?.turn(latest, signal) ?? {},
+    wouldReject: (after, latest) => period?.wouldReject(after, latest) ?? false,
+    record: (permit) => period?.record(permit, met),
+    release: (permit) => period?.release(permit),
+  };
+  let { refreshCredentials } = options;
+  /** The headers of the last attempt. */
+  let sent = headers;
   /** What the last attempt has met, whether or not the request may be sent again. */
   let met: AttemptOutcome = { kind: "success" };
   let token: string | undefined;
 
   const run = ({ signal }: RetryAttempt) => {
-    const own = new Headers(headers);
+    sent = new Headers(headers);
     if (token !== undefined) {
-      own.set("stagger-reservation-token", token);
+      sent.set("stagger-reservation-token", token);
       token = undefined;
     }
-    return send(isRequest ? input.clone() : input, { ...init, headers: own, signal });
+    return send(isRequest ? input.clone() : input, { ...init, headers: sent, signal });
   };
   const judge = (ended: Ended<Response>): AttemptOutcome => {
     let outcome: AttemptOutcome;
@@ -118,8 +150,35 @@ export async function fetchRetry(
     }
     return outcome;
   };
-  const turns = period && { ...period, record: (permit: QuietPermit) => period.record(permit, met) };
-  const end = await call({ run, judge, discard, errorOf, turns }, { settings }, options, signal);
+  const renew = async (response: Response, limitMs: number): Promise<AttemptOutcome> => {
+    const refresh = refreshCredentials;
+    refreshCredentials = undefined;
+    const denied = { url: request.url, method: request.method, headers: sent, response };
+    const ended = await attempt(clock, limitMs, signal, async (signal) => refresh?.({ ...denied, signal }), undefined);
+    if ("error" in ended && !ended.isTimeout) {
+      throw ended.error;
+    }
+    const fresh = "value" in ended ? ended.value : undefined;
+    if (!fresh) {
+      return { kind: "permanent" };
+    }
+    new Headers(fresh).forEach((value, name) => headers.set(name, value));
+    // Other credentials have another quiet period.
+    period = find();
+    return { kind: "not-processed" };
+  };
+  /** Returns whether fresh credentials may help: what the server of a redirect denies may have been processed before it. */
+  const mayRenew = ({ status, redirected }: Response) =>
+    (status === 401 || status === 403) && refreshCredentials && !isOnce && (mayRepeat || !redirected);
+  const operation = {
+    run,
+    judge,
+    renew: (response: Response, limitMs: number) => (mayRenew(response) ? renew(response, limitMs) : undefined),
+    discard,
+    errorOf,
+    turns: quiet ? turns : undefined,
+  };
+  const end = await call(operation, { settings }, options, signal);
   if (!("stop" in end)) {
     return end.value;
   }

@@ -7,7 +7,7 @@ export type { Backoff, HintMode, Jitter, Settings } from "./settings.js";
 export { compact, parseDuration, PolicyError } from "./text.js";
 export type { CloseAction, CloseCodes } from "./close-codes.js";
 export { type Message, type OutboxOptions, SendError, type SendErrorKind } from "./outbox.js";
-export { fetchRetry, type FetchRetryOptions, StatusError } from "./fetch-retry.js";
+export { type DeniedRequest, fetchRetry, type FetchRetryOptions, StatusError } from "./fetch-retry.js";
 export type { StopReason } from "./reconnect.js";
 export type { Clock } from "./clock.js";
 export { type Failure, retry, RetryError, type RetryOptions } from "./retry.js";

@@ -106,6 +106,10 @@ export class QuietPeriod {
 
   /** Records how an attempt has ended. */
   record(permit: QuietPermit, outcome: AttemptOutcome, at: bigint): void {
+    if (outcome.kind === "not-processed") {
+      this.release(permit);
+      return;
+    }
     if (!("failure" in outcome)) {
       this.#countSuccess(at);
       this.#endProbe(permit, at);

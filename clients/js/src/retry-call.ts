@@ -30,7 +30,7 @@ export interface RetryEvent {
   readonly error: unknown;
   /** How long the wait before the next attempt is. */
   readonly delayMs: number;
-  /** What determined it: the policy's `schedule`, or the `hint` of a server. */
+  /** What determined it: the policy's `schedule`, the `hint` of a server, or nothing: a `transparent` repeat is made at once. */
   readonly source: DelaySource;
   /** How long the call has taken so far. */
   readonly elapsedMs: number;
@@ -77,7 +77,7 @@ export interface CallOptions {
 /** What holds the calls of a target. Points in time are in nanoseconds. */
 export interface Turns<P> {
   /** Waits for the turn of a call, and resolves with its permit, or with the time until its turn if that is too late. */
-  turn(latest: bigint | undefined, signal: AbortSignal | undefined): Promise<{ permit: P } | { retryIn: bigint }>;
+  turn(latest: bigint | undefined, signal: AbortSignal | undefined): Promise<{ permit?: P } | { retryIn: bigint }>;
   /** Returns whether an attempt that is due after this time would be rejected then. */
   wouldReject(after: bigint, latest: bigint | undefined): boolean;
   record(permit: P, outcome: AttemptOutcome): void;
@@ -89,6 +89,8 @@ export interface Operation<T, P = never> {
   run(attempt: RetryAttempt): T | PromiseLike<T>;
   /** Returns what the end of an attempt means. What it throws ends the call. */
   judge(ended: Ended<T>, attempt: number): AttemptOutcome;
+  /** Does something about a value that is no success, as a part of its attempt. Resolves with what it means then, if that changes. */
+  readonly renew?: (value: T, limitMs: number) => Promise<AttemptOutcome> | undefined;
   /** Lets go of a value that the caller does not receive. */
   readonly discard?: (value: T) => void;
   /** Returns the error that stands for a value which is no success. */
@@ -152,6 +154,8 @@ export async function call<T, P>(
         return { stop: stopped("quiet", previousError, turn.retryIn) };
       }
       let held = turn?.permit;
+      /** A value that neither the caller has nor `discard`. */
+      let unclaimed: { readonly value: T } | undefined;
       try {
         if (!machine.begin(now())) {
           return { stop: stopped("deadline", previousError) };
@@ -161,26 +165,34 @@ export async function call<T, P>(
         const number = machine.attempt;
         const remaining = machine.remaining(now());
         const limitMs = Math.min(timeoutMs, remaining === undefined ? Infinity : timerMs(remaining));
+        const begun = clock.now();
         const run = (signal: AbortSignal) => operation.run({ number, signal, previousError });
         const ended = await attempt(clock, limitMs, signal, run, operation.discard);
-        const outcome = operation.judge(ended, number);
+        const value = "value" in ended ? ended : undefined;
+        unclaimed = value;
+        let outcome = operation.judge(ended, number);
         if (held !== undefined) {
           turns?.record(held, outcome);
           held = undefined;
         }
+        if (value && operation.renew && outcome.kind !== "success") {
+          outcome = (await operation.renew(value.value, limitMs - (clock.now() - begun))) ?? outcome;
+        }
         const isTooLate = (after: bigint) => turns?.wouldReject(after, machine.latestStart()) ?? false;
         const decision = machine.decide(outcome, charge, now(), budget, isTooLate);
-        const value = "value" in ended ? ended : undefined;
         if (decision.kind === "done" && value) {
+          unclaimed = undefined;
           return value;
         }
         previousError = value ? operation.errorOf?.(value.value) : (ended as { error: unknown }).error;
         if (decision.kind !== "retry") {
           // Only a value is a success.
           const stop = stopped(decision.kind === "stop" ? decision.reason : "permanent", previousError);
+          unclaimed = undefined;
           return value ? { stop, last: value.value } : { stop };
         }
         uncommitted = decision.permit;
+        unclaimed = undefined;
         if (value) {
           operation.discard?.(value.value);
         }
@@ -190,6 +202,9 @@ export async function call<T, P>(
       } finally {
         if (held !== undefined) {
           turns?.release(held);
+        }
+        if (unclaimed) {
+          operation.discard?.(unclaimed.value);
         }
       }
     }

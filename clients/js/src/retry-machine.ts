@@ -20,17 +20,20 @@ export type RetryStopReason =
   | "exhausted"
   | "quiet";
 
-/** What determined a delay. */
-export type DelaySource = "schedule" | "hint";
+/** What determined a delay; `transparent` is the immediate repeat of an attempt that was certainly not processed. */
+export type DelaySource = "schedule" | "hint" | "transparent";
 
 /** When the server asks for the next attempt: not before `wait` has passed, exactly then, or not at all. */
 export type ServerHint =
   | { readonly kind: "at-least" | "reserved"; readonly wait: bigint }
   | { readonly kind: "do-not-retry" };
 
-/** What an attempt ended with. `unsafe`: it may have been carried out, and must not be carried out twice. */
+/**
+ * What an attempt ended with. `unsafe`: it may have been carried out, and must not be carried out twice. `not-processed`: it was
+ * certainly not carried out, and is repeated at once, once per call; the repeat is not counted.
+ */
 export type AttemptOutcome =
-  | { readonly kind: "success" | "permanent" }
+  | { readonly kind: "success" | "permanent" | "not-processed" }
   | { readonly kind: "unsafe"; readonly failure: FailureKind }
   | { readonly kind: "failed"; readonly failure: FailureKind; readonly hint?: ServerHint | undefined };
 
@@ -42,6 +45,7 @@ export type Decision =
 /** The share of a hint over which clients are spread at least, in millionths. */
 const DEFAULT_HINT_SPREAD = 500_000;
 const MILLION = 1_000_000n;
+const NO_ANSWER = { failure: "transient", hint: undefined } as const;
 
 /** Returns the settings of `Policy::DEFAULT`, without the parser: a test compares them with the text of the profile. */
 export function defaultSettings(): Settings {
@@ -50,10 +54,10 @@ export function defaultSettings(): Settings {
 
 /** Returns what an outcome says about the health of the server. */
 export function health(outcome: AttemptOutcome): ServerHealth {
-  if (!("failure" in outcome)) {
-    return "healthy";
+  if ("failure" in outcome) {
+    return outcome.failure === "local" ? "unknown" : "ailing";
   }
-  return outcome.failure === "local" ? "unknown" : "ailing";
+  return outcome.kind === "not-processed" ? "unknown" : "healthy";
 }
 
 export class RetryMachine {
@@ -66,6 +70,8 @@ export class RetryMachine {
   /** The end of the interval of the last delay. */
   #longest: bigint;
   #start: bigint;
+  /** How the one immediate repeat of the call stands. */
+  #repeat: "unused" | "due" | "used" = "unused";
 
   /** @param deadline The point in time at which the call ends. */
   constructor(
@@ -95,7 +101,11 @@ export class RetryMachine {
     if (this.remaining(now) === 0n) {
       return false;
     }
-    this.attempt += 1;
+    if (this.#repeat === "due") {
+      this.#repeat = "used";
+    } else {
+      this.attempt += 1;
+    }
     return true;
   }
 
@@ -110,6 +120,11 @@ export class RetryMachine {
     budget?: RetryBudget,
     isTooLate?: (after: bigint) => boolean,
   ): Decision {
+    // A repeat keeps its permit, which `record` would settle.
+    if (outcome.kind === "not-processed" && this.#repeat === "unused" && !this.#passedLimit(0n, now)) {
+      this.#repeat = "due";
+      return { kind: "retry", after: 0n, source: "transparent", permit };
+    }
     budget?.record(permit, health(outcome));
     const { settings } = this;
     switch (outcome.kind) {
@@ -123,11 +138,11 @@ export class RetryMachine {
     if (settings.maxAttempts !== null && this.attempt >= settings.maxAttempts) {
       return stop("attempts");
     }
-    const drawn = nextDelay(settings, this.#carry, this.attempt, outcome.failure, this.#bits(Purpose.Delay));
+    const { failure, hint } = outcome.kind === "failed" ? outcome : NO_ANSWER;
+    const drawn = nextDelay(settings, this.#carry, this.attempt, failure, this.#bits(Purpose.Delay));
     if (!drawn) {
       return stop("exhausted");
     }
-    const { hint } = outcome;
     if (hint && (hint.kind === "do-not-retry" || (settings.maxHint !== null && hint.wait > settings.maxHint))) {
       return stop("hint");
     }
@@ -135,18 +150,16 @@ export class RetryMachine {
     this.#carry = drawn.carry;
     this.#longest = drawn.longest;
     const after = hint ? least(this.#hinted(hint, drawn.longest, drawn.delay), LONGEST) : drawn.delay;
-    if (this.deadline !== undefined && now + after >= this.deadline) {
-      return stop("deadline");
-    }
-    if (settings.maxElapsed !== null && now + after - this.#start > settings.maxElapsed) {
-      return stop("elapsed");
+    const limit = this.#passedLimit(after, now);
+    if (limit) {
+      return stop(limit);
     }
     if (isTooLate?.(after)) {
       return stop("quiet");
     }
     let charged: number | undefined;
     if (budget) {
-      charged = budget.tryAcquire(outcome.failure, now);
+      charged = budget.tryAcquire(failure, now);
       if (charged === undefined) {
         return stop("budget");
       }
@@ -169,6 +182,15 @@ export class RetryMachine {
       span = least(span, this.#start + maxElapsed - now);
     }
     return spreadAgain(late, span, this.#bits(Purpose.Again));
+  }
+
+  /** Returns which limit leaves no room for an attempt that starts `after` from now. */
+  #passedLimit(after: bigint, now: bigint): "deadline" | "elapsed" | undefined {
+    const { maxElapsed } = this.settings;
+    if (this.deadline !== undefined && now + after >= this.deadline) {
+      return "deadline";
+    }
+    return maxElapsed !== null && now + after - this.#start > maxElapsed ? "elapsed" : undefined;
   }
 
   #hinted(hint: ServerHint & { readonly wait: bigint }, longest: bigint, drawn: bigint): bigint {

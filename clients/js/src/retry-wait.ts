@@ -28,7 +28,7 @@ export function wait(clock: Clock, ms: number, signal: AbortSignal | undefined):
 }
 
 /** What an attempt ended with. */
-export type Ended<T> = { readonly value: T } | { readonly error: unknown };
+export type Ended<T> = { readonly value: T } | { readonly error: unknown; readonly isTimeout?: true };
 
 /**
  * Makes one attempt, for at most `limitMs`, and resolves with its value or its error, also if `run` throws. The signal that
@@ -45,6 +45,10 @@ export function attempt<T>(
   discard: ((value: T) => void) | undefined,
 ): Promise<Ended<T>> {
   return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
     const own = new AbortController();
     const [joined, unjoin] = join(own, signal);
     let isOver = false;
@@ -54,10 +58,10 @@ export function attempt<T>(
       clock.clearTimeout(timer);
       signal?.removeEventListener("abort", aborted);
     };
-    const failed = (error: unknown) => {
+    const failed = (end: Ended<T>) => {
       over();
       unjoin();
-      resolve({ error });
+      resolve(end);
     };
     const aborted = () => {
       over();
@@ -67,9 +71,9 @@ export function attempt<T>(
     if (limitMs <= LONGEST_TIMER_MS) {
       timer = clock.setTimeout(() => {
         const error = new DOMException(`the attempt took longer than ${limitMs} ms`, "TimeoutError");
-        failed(error);
+        failed({ error, isTimeout: true });
         own.abort(error);
-      }, limitMs);
+      }, Math.max(limitMs, 0));
     }
     new Promise<T>((made) => made(run(joined))).then(
       (value) => {
@@ -83,7 +87,7 @@ export function attempt<T>(
       (error) => {
         // An error after the end is nobody's.
         if (!isOver) {
-          failed(error);
+          failed({ error });
         }
       },
     );

@@ -108,6 +108,8 @@ function outcome(random: bigint): AttemptOutcome {
         : { kind: "failed", failure: "local" };
     case 9:
       return { kind: "failed", failure: "local" };
+    case 10:
+      return { kind: "not-processed" };
     default:
       return { kind: "failed", failure: "transient" };
   }

@@ -71,7 +71,7 @@ export class VirtualClock implements Clock {
 }
 
 export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 12; turn += 1) {
+  for (let turn = 0; turn < 30; turn += 1) {
     await Promise.resolve();
   }
 }

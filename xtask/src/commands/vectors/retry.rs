@@ -130,6 +130,7 @@ fn outcome(random: u64) -> Outcome {
         7 => failed(FailureKind::Throttled, None),
         8 if random & 64 == 0 => failed(FailureKind::Transient, Some(ServerHint::DoNotRetry)),
         8 | 9 => failed(FailureKind::LocalExhaustion, None),
+        10 => Outcome::NotProcessed,
         _ => Outcome::TRANSIENT,
     }
 }
