@@ -20,6 +20,11 @@ export interface FetchRetryOptions extends CallOptions {
    */
   readonly idempotencyKeys?: boolean;
   /**
+   * Sends the number of the attempt, from 1, in the header `x-retry-attempt`. To another origin it makes browsers ask the server
+   * before each request (a CORS preflight), unless they have asked already. Default: false.
+   */
+  readonly attemptHeader?: boolean;
+  /**
    * Returns headers with fresh credentials after a response with 401 or 403, which replace those of the same name, or nothing if
    * no credentials are available. The request is then sent again with them immediately, once per call, if its body can be sent
    * again. The refresh is part of the attempt and limited by its remaining time; if the attempt has no time limit, neither has
@@ -119,8 +124,11 @@ export async function fetchRetry(
   let met: AttemptOutcome = { kind: "success" };
   let token: string | undefined;
 
-  const run = ({ signal }: RetryAttempt) => {
+  const run = ({ number, signal }: RetryAttempt) => {
     sent = new Headers(headers);
+    if (options.attemptHeader) {
+      sent.set("x-retry-attempt", String(number));
+    }
     if (token !== undefined) {
       sent.set("stagger-reservation-token", token);
       token = undefined;

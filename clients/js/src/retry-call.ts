@@ -62,6 +62,8 @@ export interface CallOptions {
    * Default: no limit.
    */
   readonly deadlineMs?: number;
+  /** Says that an outer layer is already retrying: the call then makes one attempt. Default: false. */
+  readonly nested?: boolean;
   /** Bounds the retries of all calls that share it. Default: none. */
   readonly budget?: RetryBudget;
   /** Is called before each wait. What it throws ends the call. */
@@ -127,6 +129,7 @@ export async function call<T, P>(
     (options.seed ?? randomSeed()) & MAX_U64,
     start,
     deadlineMs === Infinity ? undefined : start + nanos(deadlineMs),
+    options.nested,
   );
   let previousError: unknown;
   const stopped = (reason: RetryStopReason, error: unknown, retryIn?: bigint): RetryStop => {

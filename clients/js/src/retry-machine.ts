@@ -18,6 +18,7 @@ export type RetryStopReason =
   | "hint"
   | "budget"
   | "exhausted"
+  | "nested"
   | "quiet";
 
 /** What determined a delay; `transparent` is the immediate repeat of an attempt that was certainly not processed. */
@@ -73,12 +74,16 @@ export class RetryMachine {
   /** How the one immediate repeat of the call stands. */
   #repeat: "unused" | "due" | "used" = "unused";
 
-  /** @param deadline The point in time at which the call ends. */
+  /**
+   * @param deadline The point in time at which the call ends.
+   * @param isNested Whether an outer layer is already retrying.
+   */
   constructor(
     private readonly settings: Readonly<Settings>,
     private readonly seed: bigint,
     start: bigint,
     readonly deadline: bigint | undefined,
+    private readonly isNested = false,
   ) {
     this.#carry = firstCarry(settings);
     this.#longest = settings.spread;
@@ -142,6 +147,9 @@ export class RetryMachine {
     const drawn = nextDelay(settings, this.#carry, this.attempt, failure, this.#bits(Purpose.Delay));
     if (!drawn) {
       return stop("exhausted");
+    }
+    if (this.isNested) {
+      return stop("nested");
     }
     if (hint && (hint.kind === "do-not-retry" || (settings.maxHint !== null && hint.wait > settings.maxHint))) {
       return stop("hint");

@@ -33,6 +33,7 @@ const SENTENCES: Readonly<Record<RetryStopReason, string>> = {
   hint: "the server asked not to come back, or not soon enough",
   budget: "this client's own retry budget is used up",
   exhausted: "the schedule has no further delay",
+  nested: "an outer layer is already retrying",
   quiet: "the server asked all of this client's calls to wait longer than this one may",
 };
 

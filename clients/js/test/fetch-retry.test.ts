@@ -216,6 +216,15 @@ test("the token of a reservation is presented once, and lets an unsafe request r
   }
 });
 
+test("the number of the attempt is sent only if that is asked for", async () => {
+  for (const [attemptHeader, numbers] of [[true, ["1", "2"]], [false, [undefined, undefined]], [undefined, [undefined, undefined]]] as const) {
+    const seen = await served(once(503), async (url, options) => {
+      await fetchRetry(url, {}, attemptHeader === undefined ? options : { ...options, attemptHeader });
+    });
+    assert.deepEqual(seen.map(({ headers }) => headers["x-retry-attempt"]), numbers);
+  }
+});
+
 test("a loop of redirects is followed once", async () => {
   const seen = await served(status(302, { Location: "/" }), async (url, options) => {
     const error = await fetchRetry(url, {}, options).then(() => undefined, (error: RetryError) => error);

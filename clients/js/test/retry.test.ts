@@ -93,6 +93,9 @@ test("the error says why the call has ended", async () => {
     ["constant base=1s jitter=none", { when: () => ({ retryAfterMs: Infinity }) }, "hint", 1],
     ["constant base=1s jitter=none", { budget }, "budget", 1],
     ["stop", {}, "exhausted", 1],
+    ["constant base=1s jitter=none", { nested: true }, "nested", 1],
+    ["constant base=1s jitter=none max-attempts=1", { nested: true }, "attempts", 1],
+    ["constant base=1s jitter=none", { nested: true, when: () => ({ retryAfterMs: Infinity }) }, "nested", 1],
   ];
   for (const [policy, options, reason, attempts] of cases) {
     const call = new Call(policy, fail("no"), options);
