@@ -1,7 +1,7 @@
 /** `fetch` with retries, by the rules of HTTP. */
 import { PLATFORM } from "./clock.js";
 import { reservation, serverHint } from "./fetch-hints.js";
-import { errorMeaning, idempotencyOf, responseOutcome } from "./fetch-rules.js";
+import { errorOutcome, idempotencyOf, responseOutcome } from "./fetch-rules.js";
 import type { QuietPermit } from "./quiet-period.js";
 import { quietKey, QuietPeriods } from "./quiet-periods.js";
 import { RetryError } from "./retry.js";
@@ -147,10 +147,10 @@ export async function fetchRetry(
       token = isReserved ? reservation(headers)?.token : undefined;
       wasNotProcessed = isReserved && (status === 429 || status === 503);
     } else {
-      const meaning = errorMeaning(ended.error);
-      outcome = meaning === "permanent" ? { kind: "permanent" } : { kind: "failed", failure: "transient" };
+      const { outcome: found, isUnprocessed } = errorOutcome(ended.error);
       // If redirects are followed, the connection that failed may not be that of the request.
-      wasNotProcessed = meaning === "not-sent" && request.redirect !== "follow";
+      wasNotProcessed = isUnprocessed && request.redirect !== "follow";
+      outcome = found.kind === "not-processed" && (isOnce || !wasNotProcessed) ? { kind: "failed", failure: "transient" } : found;
     }
     met = outcome;
     if (outcome.kind === "failed" && (isOnce || !(mayRepeat || wasNotProcessed))) {

@@ -1,4 +1,5 @@
 /** The rules of HTTP: which responses may be followed by another attempt, and which requests may be sent again. */
+import type { FailureKind } from "./delays.js";
 import { type ReadHeaders, shouldRetry } from "./fetch-hints.js";
 import type { AttemptOutcome, ServerHint } from "./retry-machine.js";
 
@@ -34,33 +35,53 @@ export function responseOutcome(
     : { kind: "permanent" };
 }
 
-/** Errors of Node that prove that nothing of a request was sent, unless a redirect had been followed. */
-const NOT_SENT = [
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-];
+/** Errors of Node that prove that no connection was made. Those of the system calls `connect` and `getaddrinfo` do, too. */
+const NOT_SENT = ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EADDRNOTAVAIL", "UND_ERR_CONNECT_TIMEOUT"];
+/** A resource of the process, or of its system, is exhausted. */
+const LOCAL = ["EMFILE", "ENFILE", "ENOBUFS", "EADDRNOTAVAIL"];
 /** What another attempt would meet again. */
 const PERMANENT = [
+  "ENOTFOUND",
   "CERT_HAS_EXPIRED",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
   "ERR_TLS_CERT_ALTNAME_INVALID",
+  // Messages of errors without a code.
+  "redirect count exceeded",
+  "unexpected redirect",
+  "unknown scheme",
+  "URL scheme must be a HTTP(S) scheme",
+  "bad port",
 ];
 
-/** Returns what an error of `fetch` says beyond its `TypeError`: in Node its cause says more, in browsers nothing does. */
-export function errorMeaning(error: unknown): "not-sent" | "permanent" | "unknown" {
+/**
+ * Classifies an error of `fetch`, and says whether it proves that the server has not processed the request, unless a redirect
+ * had been followed. Browsers say nothing beyond their `TypeError`; in Node its cause does, by a code, or by its message.
+ */
+export function errorOutcome(error: unknown): { readonly outcome: AttemptOutcome; readonly isUnprocessed: boolean } {
   const { cause } = (error ?? {}) as { readonly cause?: unknown };
-  const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
-  if (NOT_SENT.includes(String(code))) {
-    return "not-sent";
+  const told = (cause ?? {}) as Partial<Record<"code" | "message" | "syscall", unknown>>;
+  const message = String(told.message);
+  const code = String(told.code ?? message);
+  const failed = (failure: FailureKind): AttemptOutcome => ({ kind: "failed", failure });
+  if (code === "ERR_HTTP2_STREAM_ERROR") {
+    // Of a server that goes away, undici does not tell which streams it excludes.
+    const isRefused = message.endsWith(" NGHTTP2_REFUSED_STREAM");
+    const isThrottled = message.endsWith(" NGHTTP2_ENHANCE_YOUR_CALM");
+    return {
+      outcome: isRefused ? { kind: "not-processed" } : failed(isThrottled ? "throttled" : "transient"),
+      isUnprocessed: isRefused,
+    };
   }
-  // A loop of redirects; a scheme that is unknown.
-  const isHopeless = message === "redirect count exceeded" || message === "unknown scheme";
-  return isHopeless || PERMANENT.includes(String(code)) ? "permanent" : "unknown";
+  const isUnprocessed =
+    NOT_SENT.includes(code) ||
+    told.syscall === "connect" ||
+    told.syscall === "getaddrinfo" ||
+    message.startsWith("Client network socket disconnected before secure TLS connection");
+  const outcome: AttemptOutcome = PERMANENT.includes(code)
+    ? { kind: "permanent" }
+    : failed(LOCAL.includes(code) ? "local" : "transient");
+  return { outcome, isUnprocessed };
 }

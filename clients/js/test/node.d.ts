@@ -47,6 +47,7 @@ declare module "node:http" {
     on(event: "drain" | "close", listener: () => void): void;
   }
   interface Server {
+    on(event: "connection", listener: (socket: Upgraded) => void): void;
     on(event: "upgrade", listener: (request: { headers: Record<string, string> }, socket: Upgraded) => void): void;
     listen(port: number, host: string, then: () => void): void;
     address(): { port: number };

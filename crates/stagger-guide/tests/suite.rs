@@ -18,6 +18,7 @@ mod suite {
     mod from_tokio_retry;
     mod from_tower;
     mod javascript;
+    mod javascript_calls;
     mod monitoring;
     mod numbers;
     mod readme;
