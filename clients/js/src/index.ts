@@ -29,6 +29,7 @@ export {
   UnreachableEvent,
 } from "./events.js";
 export type { Attempt, ConnectionState, Network, ReconnectingWebSocketOptions } from "./options.js";
+export { WindowBudget, type WindowBudgetOptions } from "./window-budget.js";
 export { ReconnectingWebSocket } from "./reconnecting-websocket.js";
 export type { Constructor, Socket } from "./socket.js";
 export { type Ack, type AckId, type Acks, NotAcknowledgedError } from "./ack-window.js";

@@ -7,10 +7,12 @@ import { decimal } from "./text.js";
 export type ServerHealth = "healthy" | "ailing" | "unknown";
 
 /**
- * A bound on the retries of all calls that share it: {@link TokenBudget}, {@link SuccessRateBudget}, or your own. Points in
- * time are in nanoseconds.
+ * A bound on the retries of all calls that share it: {@link TokenBudget}, `WindowBudget`, {@link SuccessRateBudget}, or your own.
+ * Points in time are in nanoseconds.
  */
 export interface RetryBudget {
+  /** Counts the first attempt of a call, which is never rejected. */
+  onFirstAttempt?(now: bigint): void;
   /** Charges a retry after a failure of this kind. Returns the permit, or `undefined` if the retry is rejected. */
   tryAcquire(kind: FailureKind, now: bigint): number | undefined;
   /** Records how an attempt ended. `permit` is that of a retry, and `undefined` for a first attempt. */

@@ -160,7 +160,7 @@ export async function call<T, P>(
       /** A value that neither the caller has nor `discard`. */
       let unclaimed: { readonly value: T } | undefined;
       try {
-        if (!machine.begin(now())) {
+        if (!machine.begin(now(), budget)) {
           return { stop: stopped("deadline", previousError) };
         }
         const charge = uncommitted;

@@ -102,9 +102,12 @@ export class RetryMachine {
   }
 
   /** Starts the next attempt. Returns false if the deadline has passed. */
-  begin(now: bigint): boolean {
+  begin(now: bigint, budget?: RetryBudget): boolean {
     if (this.remaining(now) === 0n) {
       return false;
+    }
+    if (this.attempt === 0) {
+      budget?.onFirstAttempt?.(now);
     }
     if (this.#repeat === "due") {
       this.#repeat = "used";

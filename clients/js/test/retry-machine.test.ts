@@ -5,6 +5,7 @@ import { ownDraw, seedForCall, SECOND } from "../src/numbers.js";
 import { parsePolicy, type Policy } from "../src/policy.js";
 import { type RetryBudget, SuccessRateBudget, TokenBudget } from "../src/retry-budget.js";
 import { type AttemptOutcome, type Decision, defaultSettings, RetryMachine } from "../src/retry-machine.js";
+import { WindowBudget } from "../src/window-budget.js";
 import { vectors } from "./vectors.js";
 
 interface Row {
@@ -29,6 +30,10 @@ function budgetNamed(name: string): Counted {
   const tokens = { capacity: 20, initial: 15, cost: { transient: 3, throttled: 5, local: 0 } };
   if (name === "success-rate") {
     const budget = new SuccessRateBudget({ share: 0.55, last: 7 });
+    return { budget, left: () => String(budget.available) };
+  }
+  if (name === "window") {
+    const budget = new WindowBudget({ ttlMs: 33_000, ratio: 0.45, minPerSecond: 0 });
     return { budget, left: () => String(budget.available) };
   }
   if (name === "none") {
@@ -56,7 +61,7 @@ function course(policy: Policy, { budget, left }: Counted, seed: bigint): string
     lines.push(`call ${call} spread ${spread}`);
     let permit: number | undefined;
     for (let attempt = 1n; attempt <= 12n; attempt += 1n) {
-      if (!machine.begin(now)) {
+      if (!machine.begin(now, budget)) {
         if (permit !== undefined) {
           budget?.release(permit);
         }

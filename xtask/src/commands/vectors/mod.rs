@@ -5,6 +5,7 @@ mod policies;
 mod quiet;
 mod reconnect;
 mod retry;
+mod window;
 
 use core::fmt::Write as _;
 use std::ffi::OsString;
@@ -18,12 +19,13 @@ use crate::workspace::root;
 use crate::{Error, Result};
 
 /// The files, and what each of them holds.
-const FILES: [(&str, fn() -> Result<Value>); 5] = [
+const FILES: [(&str, fn() -> Result<Value>); 6] = [
     ("delays.json", delays::vectors),
     ("policies.json", policies::vectors),
     ("quiet.json", quiet::vectors),
     ("reconnect.json", reconnect::vectors),
     ("retry.json", retry::vectors),
+    ("window.json", window::vectors),
 ];
 
 /// Writes the vectors.

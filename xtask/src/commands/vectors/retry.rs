@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use stagger_core::budget::{Refund, SuccessRate, Tokens};
+use stagger_core::budget::{Refund, SuccessRate, Tokens, Window};
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Budget, FailureKind, Guards, Instant, Outcome, Policy, Ratio, Seed, ServerHint};
@@ -34,9 +34,9 @@ const LONGEST_HINT: u64 = 40_000_000_000;
 
 /// Returns what the machine for retries decides in random courses of calls: one in full, and a hash of many.
 pub(super) fn vectors() -> Result<Value> {
-    let rows = POLICIES
-        .iter()
-        .flat_map(|policy| ["none", "tokens", "tokens-refill", "success-rate"].map(|budget| (policy, budget)));
+    let rows = POLICIES.iter().flat_map(|policy| {
+        ["none", "tokens", "tokens-refill", "success-rate", "window"].map(|budget| (policy, budget))
+    });
     let rows: Result<Vec<_>> = rows.map(|(policy, budget)| row(policy, budget)).collect();
     Ok(json!({ "policies": rows? }))
 }
@@ -65,6 +65,10 @@ fn budget_named(name: &str) -> Result<Option<Box<dyn Budget>>> {
             Some(Box::new(refilled.build()?))
         }
         "success-rate" => Some(Box::new(SuccessRate::with(Ratio::percent(55), 7)?)),
+        "window" => {
+            let window = Window::builder().ttl(Duration::from_secs(33)).ratio(Ratio::percent(45)).min_per_second(0);
+            Some(Box::new(window.build()?))
+        }
         _ => None,
     })
 }
