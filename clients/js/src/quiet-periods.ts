@@ -48,6 +48,13 @@ const CREDENTIALS = [
   "ocp-apim-subscription-key",
 ];
 
+/** The parameters of a signature that say who has signed. The others differ from request to request. */
+const SIGNER = ["credential", "keyid", "id", "username", "oauth_consumer_key", "oauth_token"];
+/** Schemes whose value is an account, a colon and a signature. */
+const ACCOUNT_AND_SIGNATURE = ["aws", "goog1", "sharedkey", "sharedkeylite"];
+/** Schemes whose value is a credential, whatever it looks like. */
+const OPAQUE = ["basic", "bearer"];
+
 /** The quiet periods of all calls that share this object, at most 1,000. Further targets have none while all of them hold calls. */
 export class QuietPeriods {
   readonly #periods = new Map<string, QuietPeriod>();
@@ -177,6 +184,29 @@ function hash(text: string): string {
 
 /** Returns the key of a request: its origin, and with whose credentials it is sent. */
 export function quietKey(request: Request, headers: Headers): string {
-  const credentials = CREDENTIALS.map((name) => headers.get(name));
+  const credentials = CREDENTIALS.map((name) => {
+    const value = headers.get(name);
+    return value !== null && name.endsWith("authorization") ? signer(value) : value;
+  });
   return JSON.stringify([new URL(request.url).origin, request.credentials, ...credentials]);
+}
+
+/** Returns who sends a request, and of a signature not what it signs. */
+function signer(value: string): unknown {
+  const [scheme = "", ...words] = value.split(" ");
+  const rest = words.join(" ");
+  if (OPAQUE.includes(scheme.toLowerCase())) {
+    return value;
+  }
+  if (ACCOUNT_AND_SIGNATURE.includes(scheme.toLowerCase())) {
+    return [scheme, rest.split(":")[0]];
+  }
+  const found = rest.split(",").flatMap((parameter) => {
+    const [name = "", ...texts] = parameter.trim().split("=");
+    const text = texts.join("=");
+    const isSigner = texts.length > 0 && SIGNER.includes(name.toLowerCase());
+    // `Credential` of AWS: the id of the key, and then the date, region and service.
+    return isSigner ? [name, name.toLowerCase() === "credential" ? text.split("/")[0] : text] : [];
+  });
+  return found.length > 0 ? [scheme, ...found] : value;
 }

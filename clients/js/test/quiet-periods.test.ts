@@ -4,6 +4,7 @@ import { fetchRetry, type FetchRetryOptions } from "../src/fetch-retry.js";
 import { parsePolicy } from "../src/policy.js";
 import { quietKey, QuietPeriods } from "../src/quiet-periods.js";
 import type { RetryError } from "../src/retry.js";
+import { vectors } from "./vectors.js";
 import { settled, VirtualClock } from "./virtual.js";
 
 /** A server in virtual time, which answers as a test says, and when it received which request. */
@@ -278,4 +279,14 @@ test("without BroadcastChannel, and after close, nothing is shared", async () =>
     assert.equal(server.seen.length, before + 1);
   }
   here.close();
+});
+
+test("requests that one client has signed wait together, as in stagger-http, and those of others do not", () => {
+  const { authorizations } = vectors<{ authorizations: [string, number][] }>("signers.json");
+  const keys = authorizations.map(([authorization]) => quietKey(new Request(API), new Headers({ authorization })));
+  assert.deepEqual(authorizations.map((_, at) => keys.indexOf(keys[at] as string)), authorizations.map(([, first]) => first));
+  // It is a header of proxies, too; a key in another header is taken as it is.
+  const key = (name: string, value: string) => quietKey(new Request(API), new Headers({ [name]: value }));
+  assert.equal(key("proxy-authorization", "AWS a:1"), key("proxy-authorization", "AWS a:2"));
+  assert.ok(key("x-api-key", "AWS a:1") !== key("x-api-key", "AWS a:2"));
 });

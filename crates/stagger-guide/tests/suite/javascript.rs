@@ -214,15 +214,17 @@ fn the_methods_of_the_javascript_client_are_those_that_are_idempotent() {
 }
 
 #[test]
-fn the_javascript_client_knows_the_headers_with_credentials() {
+fn the_javascript_client_knows_the_headers_with_credentials_and_the_parts_of_signatures() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let list = |path: &str| {
+    let list = |path: &str, name: &str| {
         let source = fs::read_to_string(root.join(path)).unwrap();
-        let (_, list) = source.split_once("const CREDENTIALS").unwrap();
+        let (_, list) = source.split_once(&format!("const {name}")).unwrap();
         let (list, _) = list.split_once("];").unwrap();
         list.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
     };
-    let (ours, theirs) = (list("crates/stagger-http/src/client/quiet_key.rs"), list("clients/js/src/quiet-periods.ts"));
-    assert_eq!(ours.len(), 11);
-    assert_eq!(theirs, ours);
+    for (name, length) in [("CREDENTIALS", 11), ("SIGNER", 6), ("ACCOUNT_AND_SIGNATURE", 4), ("OPAQUE", 2)] {
+        let ours = list("crates/stagger-http/src/client/quiet_key.rs", name);
+        assert_eq!(ours.len(), length, "{name}");
+        assert_eq!(list("clients/js/src/quiet-periods.ts", name), ours, "{name}");
+    }
 }

@@ -119,6 +119,75 @@ async fn call(number: u64) -> Value {
     json!({ "method": method.as_str(), "key": key, "credentials": credentials, "script": script[..used], "sent": sent, "end": end })
 }
 
+/// Values of `Authorization`: credentials, and signatures of different requests.
+const AUTHORIZATIONS: [&str; 31] = [
+    "",
+    "Bearer one",
+    "bearer one",
+    "Bearer two",
+    "Bearer id=1,x=1",
+    "Bearer id=1,x=2",
+    "Basic id=1,id=2",
+    "AWS4-HMAC-SHA256 Credential=AK1/20260101/us/s3/aws4_request, SignedHeaders=host, Signature=01",
+    "AWS4-HMAC-SHA256 Credential=AK1/20260102/eu/s3/aws4_request, SignedHeaders=host;x, Signature=02",
+    "AWS4-HMAC-SHA256 Credential=AK2/20260101/us/s3/aws4_request, SignedHeaders=host, Signature=01",
+    "AWS4-HMAC-SHA256 Signature=02,  CREDENTIAL=AK1/x",
+    "AWS4-ECDSA-P256-SHA256 Credential=AK1/20260101/s3/aws4_request, Signature=01",
+    "AWS AK1:01",
+    "aws AK1:02",
+    "AWS AK1:02",
+    "AWS AK1",
+    "SharedKey account:01",
+    "SharedKey account:02:03",
+    "SharedKeyLite account:01",
+    "SharedKey other:01",
+    "Digest username=\"me\", nonce=\"1\", response=\"2\"",
+    "Digest username=\"me\", nonce=\"3\", response=\"4\"",
+    "Digest username=\"you\", nonce=\"1\", response=\"2\"",
+    "OAuth oauth_consumer_key=\"k\", oauth_token=\"a=b\", oauth_nonce=\"1\"",
+    "OAuth oauth_consumer_key=\"k\", oauth_token=\"a=b\", oauth_nonce=\"2\"",
+    "OAuth oauth_consumer_key=\"k\", oauth_token=\"a=c\", oauth_nonce=\"2\"",
+    "Hawk mac=\"1\"",
+    "Hawk mac=\"2\"",
+    "Hawk id, mac=\"2\"",
+    "secret",
+    "secret  id=1",
+];
+
+/// Returns for each of the values the number of the first one whose calls wait with its calls.
+async fn waiting_together() -> Vec<Value> {
+    let mut rows = Vec::new();
+    for (number, value) in AUTHORIZATIONS.iter().enumerate() {
+        let mut first = number;
+        for (earlier, other) in AUTHORIZATIONS.iter().enumerate().take(number) {
+            if wait_together(other, value).await {
+                first = earlier;
+                break;
+            }
+        }
+        rows.push(json!([value, first]));
+    }
+    rows
+}
+
+/// Returns whether a call with the second value waits after the server has asked one with the first to.
+async fn wait_together(first: &str, second: &str) -> bool {
+    let is_first = Arc::new(Mutex::new(true));
+    let server = service_fn(move |_: Request<ReplayBody<Full<Bytes>>>| {
+        let status = if core::mem::take(&mut *is_first.lock().unwrap()) { "429 retry-after: 10" } else { "200" };
+        async move { end(status) }
+    });
+    let client = RetryLayer::new(POLICY).layer(server);
+    let request = |value: &str| {
+        let request = Request::post("https://api.example/").header(header::AUTHORIZATION, value);
+        request.body(Full::default()).unwrap()
+    };
+    assert_eq!(client.clone().oneshot(request(first)).await.unwrap().status(), 429);
+    let start = Instant::now();
+    assert_eq!(client.oneshot(request(second)).await.unwrap().status(), 200);
+    start.elapsed().as_secs() > 0
+}
+
 /// Names of errors in Node, and what the operating system calls them here.
 #[cfg(target_os = "linux")]
 const ERRORS: [(&str, i32); 13] = [
@@ -166,6 +235,11 @@ async fn the_vectors_of_calls_by_the_javascript_client_are_current() {
         calls.push(call(number).await);
     }
     compare("calls.json", "calls", &calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_vectors_of_calls_that_wait_together_in_the_javascript_client_are_current() {
+    compare("signers.json", "authorizations", &waiting_together().await);
 }
 
 #[cfg(target_os = "linux")]
