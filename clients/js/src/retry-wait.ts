@@ -15,13 +15,12 @@ export function wait(clock: Clock, ms: number, signal: AbortSignal | undefined):
       return;
     }
     const timer = new Timer(clock);
-    const aborted = () => {
+    const forget = whenAborted(signal, () => {
       timer.disarm();
       reject(signal?.reason);
-    };
-    signal?.addEventListener("abort", aborted, { once: true });
+    });
     timer.wait(ms, (lateMs) => {
-      signal?.removeEventListener("abort", aborted);
+      forget();
       resolve(lateMs);
     });
   });
@@ -50,24 +49,24 @@ export function attempt<T>(
       return;
     }
     const own = new AbortController();
-    const [joined, unjoin] = join(own, signal);
+    const { any } = AbortSignal as { any?: (signals: readonly AbortSignal[]) => AbortSignal };
+    const joined = signal && any ? any.call(AbortSignal, [signal, own.signal]) : own.signal;
     let isOver = false;
     let timer: unknown;
     const over = () => {
       isOver = true;
       clock.clearTimeout(timer);
-      signal?.removeEventListener("abort", aborted);
     };
-    const failed = (end: Ended<T>) => {
-      over();
-      unjoin();
-      resolve(end);
-    };
-    const aborted = () => {
+    const forget = whenAborted(signal, () => {
       over();
       reject(signal?.reason);
+      own.abort(signal?.reason);
+    });
+    const failed = (end: Ended<T>) => {
+      over();
+      forget();
+      resolve(end);
     };
-    signal?.addEventListener("abort", aborted);
     if (limitMs <= LONGEST_TIMER_MS) {
       timer = clock.setTimeout(() => {
         const error = new DOMException(`the attempt took longer than ${limitMs} ms`, "TimeoutError");
@@ -82,6 +81,10 @@ export function attempt<T>(
           return;
         }
         over();
+        forget();
+        if (signal && !any && Object(value) === value) {
+          follow(own, signal, (value instanceof Response && value.body) || (value as object));
+        }
         resolve({ value });
       },
       (error) => {
@@ -94,17 +97,35 @@ export function attempt<T>(
   });
 }
 
-/** Returns a signal that is aborted with either, and a function that ends the connection to the caller's. */
-function join(own: AbortController, signal: AbortSignal | undefined): [AbortSignal, () => void] {
+const COLLECTED = /* @__PURE__ */ new FinalizationRegistry<() => void>((forget) => forget());
+
+/** Aborts `own` with the caller's signal for as long as a value is in use that may depend on it, such as the body of a response. */
+function follow(own: AbortController, signal: AbortSignal, value: object): void {
+  COLLECTED.register(value, whenAborted(signal, () => own.abort(signal.reason)));
+}
+
+/** What waits for each signal. One listener serves all of it, because Node warns of a leak when a signal has more than ten. */
+const WAITING = new WeakMap<EventTarget, Set<() => void>>();
+
+/** Calls `aborted` when the signal is aborted, unless the function that it returns is called before. */
+function whenAborted(signal: AbortSignal | undefined, aborted: () => void): () => void {
   if (!signal) {
-    return [own.signal, () => {}];
+    return () => {};
   }
-  const { any } = AbortSignal as { any?: (signals: readonly AbortSignal[]) => AbortSignal };
-  if (any) {
-    return [any.call(AbortSignal, [signal, own.signal]), () => {}];
-  }
-  // The listener outlives a success, whose value may still depend on the signal, such as the body of a response.
-  const aborted = () => own.abort(signal.reason);
-  signal.addEventListener("abort", aborted);
-  return [own.signal, () => signal.removeEventListener("abort", aborted)];
+  const waiting = WAITING.get(signal) ?? new Set();
+  WAITING.set(signal, waiting.add(aborted));
+  // The same listener is added once.
+  signal.addEventListener("abort", notify, { once: true });
+  return () => {
+    if (waiting.delete(aborted) && waiting.size === 0) {
+      WAITING.delete(signal);
+      signal.removeEventListener("abort", notify);
+    }
+  };
+}
+
+function notify({ currentTarget: signal }: Event): void {
+  const waiting = WAITING.get(signal as EventTarget);
+  WAITING.delete(signal as EventTarget);
+  waiting?.forEach((aborted) => aborted());
 }

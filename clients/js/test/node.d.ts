@@ -20,10 +20,19 @@ declare module "node:fs" {
 declare module "node:events" {
   export function getEventListeners(target: EventTarget, type: string): unknown[];
 }
+declare module "node:v8" {
+  export function setFlagsFromString(flags: string): void;
+}
+declare module "node:vm" {
+  export function runInNewContext(code: string): unknown;
+}
 declare module "node:crypto" {
   export function createHash(algorithm: string): { update(data: Uint8Array): void; digest(encoding: "hex" | "base64"): string };
 }
-declare const process: { setUncaughtExceptionCaptureCallback(callback: ((error: unknown) => void) | null): void };
+declare const process: {
+  setUncaughtExceptionCaptureCallback(callback: ((error: unknown) => void) | null): void;
+  on(event: "warning", listener: (warning: Error) => void): void;
+};
 declare function setImmediate(callback: (value: unknown) => void): void;
 declare module "node:http" {
   export interface Upgraded {

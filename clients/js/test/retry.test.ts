@@ -201,23 +201,6 @@ test("a call that has ended has no listener at the signal", async () => {
   assert.deepEqual([call.ended, getEventListeners(signal, "abort").length], [{ value: "ok" }, 0]);
 });
 
-test("signals are joined also where AbortSignal.any is missing", async () => {
-  const abortSignal = AbortSignal as { any?: unknown };
-  const { any } = abortSignal;
-  try {
-    delete abortSignal.any;
-    const controller = new AbortController();
-    let seen: AbortSignal | undefined;
-    const call = new Call("default", ({ signal }) => ((seen = signal), new Promise(() => {})), { signal: controller.signal });
-    await settled();
-    controller.abort("enough");
-    await settled();
-    assert.deepEqual([seen?.reason, call.ended], ["enough", { error: "enough" }]);
-  } finally {
-    abortSignal.any = any;
-  }
-});
-
 test("what a function of the application throws ends the call, and returns the charge", async () => {
   for (const name of ["when", "onRetry"] as const) {
     const budget = new TokenBudget();
