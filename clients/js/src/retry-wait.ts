@@ -124,7 +124,7 @@ function whenAborted(signal: AbortSignal | undefined, aborted: () => void): () =
   };
 }
 
-function notify({ currentTarget: signal }: Event): void {
+function notify({ target: signal }: Event): void {
   const waiting = WAITING.get(signal as EventTarget);
   WAITING.delete(signal as EventTarget);
   waiting?.forEach((aborted) => aborted());

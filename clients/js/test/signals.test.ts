@@ -80,6 +80,16 @@ test("a call that ends leaves the others their abort, and the last one no listen
     assert.equal(listeners(signal), 0);
   }));
 
+test("the signal of a Request that others use ends the call as well", async () => {
+  const controller = new AbortController();
+  const request = new Request("https://api.example/", { signal: controller.signal });
+  const ended = fetchRetry(request, {}, { policy: POLICY, quiet: false, fetch: async () => new Response(null, { status: 503 }) }).then(() => "no error", (error) => error);
+  const other = new Request(request);
+  await new Promise((resolve) => setImmediate(resolve));
+  controller.abort("enough");
+  assert.deepEqual([await ended, other.signal.aborted], ["enough", true]);
+});
+
 test("the signal of an attempt that has succeeded is still aborted with the caller's", () =>
   everywhere(async () => {
     const controller = new AbortController();
