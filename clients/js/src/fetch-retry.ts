@@ -93,16 +93,22 @@ export async function fetchRetry(
 ): Promise<Response> {
   const clock = options.clock ?? PLATFORM;
   const isRequest = typeof Request === "function" && input instanceof Request;
-  // Arguments that are wrong fail here, and not again in every attempt. The body is not touched.
-  const { body, signal: given, ...head } = init;
+  const { signal: given, ...rest } = init;
+  const { body } = init;
   const hasBody = body !== undefined && body !== null;
-  const request = new Request(isRequest ? input.clone() : input, hasBody ? { ...head, body: "" } : head);
-  const signal = (given === undefined && isRequest ? input.signal : given) ?? undefined;
   const headers = new Headers(init.headers ?? (isRequest ? input.headers : undefined));
-  let idempotency = idempotencyOf(request.method, headers);
+  // A copy, so that no attempt differs from the others. Any `init` resets the referrer of a Request.
+  const { referrer, referrerPolicy } = (isRequest ? input : init) as Request;
+  const own = { referrer, referrerPolicy, ...rest, headers };
+  const request = checked(input, isRequest, own);
+  const signal = (given === undefined && isRequest ? input.signal : given) ?? undefined;
+  let idempotency = idempotencyOf(request.method, request.headers);
   if (idempotency === "none" && options.idempotencyKeys) {
-    headers.set("idempotency-key", uuid());
-    idempotency = "key";
+    // The draft requires a structured-field string, which is quoted.
+    const key = `"${uuid()}"`;
+    [headers, request.headers].forEach((headers) => headers.set("idempotency-key", key));
+    // With `mode: "no-cors"` browsers drop it.
+    idempotency = idempotencyOf(request.method, request.headers);
   }
   const mayRepeat = idempotency !== "none" || options.idempotent === true;
   const isOnce = (hasBody && !isReplayable(body)) || !/^https?:/.test(request.url);
@@ -120,7 +126,7 @@ export async function fetchRetry(
   let { refreshCredentials } = options;
   /** The headers of the last attempt. */
   let sent = headers;
-  /** What the last attempt has met, whether or not the request may be sent again. */
+  /** What the last attempt says about the server, whether or not the request may be sent again; one of another origin, nothing. */
   let met: AttemptOutcome = { kind: "success" };
   let token: string | undefined;
 
@@ -133,26 +139,29 @@ export async function fetchRetry(
       sent.set("stagger-reservation-token", token);
       token = undefined;
     }
-    return send(isRequest ? input.clone() : input, { ...init, headers: sent, signal });
+    const target = isRequest ? (hasBody ? input : input.clone()) : request.url;
+    return send(target, { ...own, headers: sent, signal });
   };
   const judge = (ended: Ended<Response>): AttemptOutcome => {
     let outcome: AttemptOutcome;
     let wasNotProcessed: boolean;
     if ("value" in ended) {
-      const { status, headers, redirected } = ended.value;
+      const { status, headers, redirected, url } = ended.value;
       const hint = serverHint(headers, clock.wall());
       outcome = responseOutcome(status, headers, idempotency, hint);
       // Admission control rejects a request before anything reads it; the server of a redirect has read it.
       const isReserved = hint?.kind === "reserved" && !redirected;
       token = isReserved ? reservation(headers)?.token : undefined;
       wasNotProcessed = isReserved && (status === 429 || status === 503);
+      const isFromElsewhere = redirected && !url.startsWith(`${new URL(request.url).origin}/`);
+      met = isFromElsewhere && outcome.kind !== "success" ? { kind: "not-processed" } : outcome;
     } else {
       const { outcome: found, isUnprocessed } = errorOutcome(ended.error);
       // If redirects are followed, the connection that failed may not be that of the request.
       wasNotProcessed = isUnprocessed && request.redirect !== "follow";
       outcome = found.kind === "not-processed" && (isOnce || !wasNotProcessed) ? { kind: "failed", failure: "transient" } : found;
+      met = outcome;
     }
-    met = outcome;
     if (outcome.kind === "failed" && (isOnce || !(mayRepeat || wasNotProcessed))) {
       return { kind: "unsafe", failure: outcome.failure };
     }
@@ -196,6 +205,22 @@ export async function fetchRetry(
   throw new RetryError(end.stop);
 }
 
+/**
+ * Returns the request with another body, so that arguments that are wrong fail at once, and not again in every attempt.
+ *
+ * @throws TypeError if the arguments are no request.
+ */
+function checked(input: RequestInfo | URL, isRequest: boolean, init: RequestInit): Request {
+  const hasBody = init.body !== undefined && init.body !== null;
+  const { method = "GET", bodyUsed } = (isRequest ? input : {}) as Partial<Request>;
+  if (bodyUsed && !hasBody) {
+    throw new TypeError("the body of the Request has been used: pass a clone of it");
+  }
+  // The body of a Request that gets another is neither read nor copied.
+  const getsBody = hasBody || (isRequest && !/^(GET|HEAD)$/i.test(init.method ?? method));
+  return new Request(input, getsBody ? { ...init, body: init.body instanceof ReadableStream ? new ReadableStream() : "" } : init);
+}
+
 /** Lets go of the connection of a response whose body nobody reads. */
 function discard(response: Response): void {
   // A body that is locked or has failed is nobody's either.
@@ -208,14 +233,8 @@ function errorOf(response: Response): StatusError {
 
 /** Returns whether a body can be sent again: a stream, or an iterator, is used up. */
 function isReplayable(body: NonNullable<RequestInit["body"]>): boolean {
-  return (
-    typeof body === "string" ||
-    body instanceof ArrayBuffer ||
-    ArrayBuffer.isView(body) ||
-    body instanceof Blob ||
-    body instanceof FormData ||
-    body instanceof URLSearchParams
-  );
+  const types = [ArrayBuffer, Blob, FormData, URLSearchParams];
+  return typeof body === "string" || ArrayBuffer.isView(body) || types.some((type) => body instanceof type);
 }
 
 /** Returns a random UUID of version 4. `crypto.randomUUID` is missing in pages without TLS. */

@@ -61,7 +61,11 @@ const PERMANENT = [
  * had been followed. Browsers say nothing beyond their `TypeError`; in Node its cause does, by a code, or by its message.
  */
 export function errorOutcome(error: unknown): { readonly outcome: AttemptOutcome; readonly isUnprocessed: boolean } {
-  const { cause } = (error ?? {}) as { readonly cause?: unknown };
+  const { cause, name } = (error ?? {}) as { readonly cause?: unknown; readonly name?: unknown };
+  if (name === "AbortError") {
+    // Neither the caller's signal nor a time limit: the browser has stopped loading, or `fetch` is the caller's own.
+    return { outcome: { kind: "permanent" }, isUnprocessed: false };
+  }
   const told = (cause ?? {}) as Partial<Record<"code" | "message" | "syscall", unknown>>;
   const message = String(told.message);
   const code = String(told.code ?? message);

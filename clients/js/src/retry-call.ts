@@ -160,6 +160,8 @@ export async function call<T, P>(
       /** A value that neither the caller has nor `discard`. */
       let unclaimed: { readonly value: T } | undefined;
       try {
+        // A retry that is not made is not charged.
+        signal?.throwIfAborted();
         if (!machine.begin(now(), budget)) {
           return { stop: stopped("deadline", previousError) };
         }

@@ -104,7 +104,7 @@ test("only requests that may be sent twice are, whatever the response", async ()
       const keys = new Set(seen.map(({ headers }) => headers["idempotency-key"]));
       assert.equal(keys.size, 1, "every attempt has the same key");
       if ("idempotencyKeys" in options) {
-        assert.match([...keys].join(), /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+        assert.match([...keys].join(), /^"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$/);
       }
     }
   }
