@@ -88,6 +88,43 @@ test("a refresh lasts no longer than its attempt, and the caller gets the denial
   }
 });
 
+test("a refresh takes of the time of its attempt what the request has left", async () => {
+  const server = new Server([401]);
+  const slow: typeof server.fetch = async (input, init) => {
+    await new Promise<void>((resolve) => server.clock.setTimeout(resolve, 1_500));
+    return server.fetch(input, init);
+  };
+  const refreshCredentials = () => new Promise<{ Authorization: string }>((resolve) => {
+    server.clock.setTimeout(() => resolve({ Authorization: "fresh" }), 600);
+  });
+  const call = server.call({ fetch: slow, refreshCredentials, timeoutMs: 2_000 });
+  await server.clock.advance(10_000);
+  assert.deepEqual([(await call).status, server.sent], [401, ["stale at 1500"]]);
+});
+
+test("a refresh that begins late, as on a page that was frozen, still ends", async () => {
+  const server = new Server([401]);
+  const frozen: typeof server.fetch = (input, init) => (server.clock.freeze(3_000), server.fetch(input, init));
+  const call = server.call({ fetch: frozen, refreshCredentials: () => new Promise<void>(() => {}), timeoutMs: 2_000 });
+  await server.clock.advance(5_000);
+  assert.equal((await call).status, 401);
+});
+
+test("an abort at any step before a refresh that never ends, and during it, ends the call", async () => {
+  for (let step = 0; step < 60; step += 1) {
+    const controller = new AbortController();
+    const ended = failure(new Server([401]).call({ refreshCredentials: () => new Promise<void>(() => {}) }, { signal: controller.signal }));
+    for (let turn = 0; turn < step; turn += 1) {
+      await Promise.resolve();
+    }
+    controller.abort("enough");
+    let end: unknown = "still running";
+    void ended.then((error) => (end = error));
+    await settled();
+    assert.equal(end, "enough", `step ${step}`);
+  }
+});
+
 test("an abort ends a refresh and its call at once, and lets go of the response", async () => {
   const server = new Server([401]);
   const controller = new AbortController();

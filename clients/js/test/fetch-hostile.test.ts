@@ -157,6 +157,15 @@ test("what a redirect says about another server holds no calls to this one", asy
   }
 });
 
+test("a reservation that a redirect led to proves nothing, and its token is presented to nobody", async () => {
+  const headers = { "stagger-reservation": "5;token=0123456789abcdef0123456789abcdef" };
+  for (const [method, tokens] of [["POST", [null]], ["PUT", [null, null, null]]] as const) {
+    const redirected = async () => Object.defineProperty(new Response(null, { status: 503, headers }), "redirected", { value: true });
+    const { sent } = await made(redirected, API, { method, body: "x" });
+    assert.deepEqual(sent.map(({ init }) => (init.headers as Headers).get("stagger-reservation-token")), tokens);
+  }
+});
+
 test("a Retry-After is followed in all three forms of a date, by the clock of the server", async () => {
   for (const [form, wait] of [
     ["Mon, 23 Nov 2026 12:00:02 GMT", 2_000],

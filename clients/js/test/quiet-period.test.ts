@@ -77,6 +77,8 @@ function outcome(random: bigint): AttemptOutcome {
       return { kind: "unsafe", failure: "throttled" };
     case 8:
       return { kind: "permanent" };
+    case 9:
+      return { kind: "not-processed" };
     default:
       return { kind: "success" };
   }
@@ -99,4 +101,15 @@ test("at most 1,024 calls wait", () => {
   quiet.pause(SECOND, 0n);
   const turns = Array.from({ length: 1_030 }, () => quiet.admit(undefined, undefined, 0n).kind);
   assert.deepEqual([turns.filter((kind) => kind === "wait").length, turns.slice(1_024)], [1_024, Array(6).fill("rejected")]);
+});
+
+test("an attempt that the server has not processed says nothing about it: the next call is the probe in its place", () => {
+  const period = new QuietPeriod(60n * SECOND);
+  period.pause(SECOND, 0n);
+  const probe = period.admit(undefined, undefined, 2n * SECOND);
+  assert.ok(probe.kind === "now" && probe.permit.kind === "probe");
+  period.record(probe.permit, { kind: "not-processed" }, 3n * SECOND);
+  assert.equal(period.state, "quiet");
+  const next = period.admit(undefined, undefined, 3n * SECOND);
+  assert.ok(next.kind === "now" && next.permit.kind === "probe");
 });

@@ -113,6 +113,7 @@ fn outcome(random: u64) -> Outcome {
         6 => failed(FailureKind::LocalExhaustion, None),
         7 => Outcome::UnsafeToRetry(FailureKind::Throttled),
         8 => Outcome::Permanent,
+        9 => Outcome::NotProcessed,
         _ => Outcome::Success,
     }
 }
