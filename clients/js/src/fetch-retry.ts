@@ -100,7 +100,10 @@ export async function fetchRetry(
   // A copy, so that no attempt differs from the others. Any `init` resets the referrer of a Request.
   const { referrer, referrerPolicy } = (isRequest ? input : init) as Request;
   const own = { referrer, referrerPolicy, ...rest, headers };
-  const request = checked(input, isRequest, own);
+  // Arguments that are wrong fail here, and not again in every attempt. A Request is used up even by one that has another body.
+  const stands = body instanceof ReadableStream ? new ReadableStream() : "";
+  const request = new Request(isRequest ? input.clone() : input, hasBody ? { ...own, body: stands } : own);
+  request.body?.cancel().catch(() => {});
   const signal = (given === undefined && isRequest ? input.signal : given) ?? undefined;
   let idempotency = idempotencyOf(request.method, request.headers);
   if (idempotency === "none" && options.idempotencyKeys) {
@@ -139,8 +142,7 @@ export async function fetchRetry(
       sent.set("stagger-reservation-token", token);
       token = undefined;
     }
-    const target = isRequest ? (hasBody ? input : input.clone()) : request.url;
-    return send(target, { ...own, headers: sent, signal });
+    return send(isRequest ? input.clone() : request.url, { ...own, headers: sent, signal });
   };
   const judge = (ended: Ended<Response>): AttemptOutcome => {
     let outcome: AttemptOutcome;
@@ -203,22 +205,6 @@ export async function fetchRetry(
     return end.last;
   }
   throw new RetryError(end.stop);
-}
-
-/**
- * Returns the request with another body, so that arguments that are wrong fail at once, and not again in every attempt.
- *
- * @throws TypeError if the arguments are no request.
- */
-function checked(input: RequestInfo | URL, isRequest: boolean, init: RequestInit): Request {
-  const hasBody = init.body !== undefined && init.body !== null;
-  const { method = "GET", bodyUsed } = (isRequest ? input : {}) as Partial<Request>;
-  if (bodyUsed && !hasBody) {
-    throw new TypeError("the body of the Request has been used: pass a clone of it");
-  }
-  // The body of a Request that gets another is neither read nor copied.
-  const getsBody = hasBody || (isRequest && !/^(GET|HEAD)$/i.test(init.method ?? method));
-  return new Request(input, getsBody ? { ...init, body: init.body instanceof ReadableStream ? new ReadableStream() : "" } : init);
 }
 
 /** Lets go of the connection of a response whose body nobody reads. */
