@@ -1,25 +1,28 @@
 /** Quiet periods by target: when a server asks one call to wait, the calls that it limits together wait, too. */
 import { type Clock, nanos, PLATFORM } from "./clock.js";
 import { timerMs } from "./delays.js";
-import { least, SECOND, seedForCall } from "./numbers.js";
+import { least, randomSeed, SECOND, seedForCall } from "./numbers.js";
+import { lockProbe, type Unlock } from "./quiet-locks.js";
 import { type QuietPermit, QuietPeriod } from "./quiet-period.js";
 import type { Turns } from "./retry-call.js";
 import type { AttemptOutcome } from "./retry-machine.js";
 import { wait } from "./retry-wait.js";
 import type { Settings } from "./settings.js";
 
-/** What the tabs of an origin tell each other: that the server of a target asks for quiet, for so many milliseconds. */
-interface PauseMessage {
-  readonly stagger: "pause";
+/** What the tabs of an origin tell each other of a target. */
+interface TabMessage {
+  /** That its server asks for quiet for so many milliseconds, or that it has answered the first request after that. */
+  readonly stagger: "pause" | "answered";
   /** A hash: credentials are not sent. */
   readonly target: string;
-  readonly ms: number;
+  readonly ms?: number;
 }
 
 export interface QuietPeriodsOptions {
   /**
    * Shares pauses with the tabs and workers of the origin that have the same name here, through a `BroadcastChannel`, where the
-   * platform has it. Default: they are not shared.
+   * platform has it. With `navigator.locks`, one of them sends the first request after a pause, and the others wait for its answer.
+   * Default: they are not shared.
    */
   readonly channel?: string;
   /** The longest pause that another tab can cause, in milliseconds. Default 5 min. */
@@ -30,6 +33,8 @@ export interface QuietPeriodsOptions {
 
 /** The longest pause that another tab can cause by default. */
 const MAX_SHARED_MS = 300_000;
+/** How many tabs are passed over that hold locks for too long: then it is a script that takes all of them. */
+const MAX_PASSED = 10n;
 /** How many targets are remembered. */
 const MAX_TARGETS = 1_000;
 const DAY = 86_400n * SECOND;
@@ -59,6 +64,7 @@ const OPAQUE = ["basic", "bearer"];
 export class QuietPeriods {
   readonly #periods = new Map<string, QuietPeriod>();
   readonly #clock: Clock;
+  readonly #locks = new WeakMap<QuietPermit, Unlock>();
   #channel: BroadcastChannel | undefined;
 
   constructor({ channel, maxSharedMs = MAX_SHARED_MS, clock = PLATFORM }: QuietPeriodsOptions = {}) {
@@ -69,10 +75,13 @@ export class QuietPeriods {
     if (channel !== undefined && typeof BroadcastChannel === "function") {
       this.#channel = new BroadcastChannel(channel);
       this.#channel.onmessage = ({ data }: MessageEvent) => {
-        const ms = pausedFor(data, maxSharedMs);
-        if (ms !== undefined) {
+        const message = messageIn(data, maxSharedMs);
+        const now = nanos(this.#clock.now());
+        if (message?.ms !== undefined) {
           const max = nanos(Math.min(maxSharedMs, 86_400_000));
-          this.#period(data.target, max)?.pause(nanos(ms), nanos(this.#clock.now()));
+          this.#period(message.target, max)?.pause(nanos(message.ms), now);
+        } else if (message) {
+          this.#periods.get(message.target)?.answeredElsewhere(randomSeed(), now);
         }
       };
       // Node would wait for messages instead of ending.
@@ -96,15 +105,29 @@ export class QuietPeriods {
     const target = hash(key);
     const period = this.#period(target, followed(settings));
     const now = () => nanos(clock.now());
+    const locks = this.#locks;
+    const mayLock = (period: QuietPeriod) => this.#channel !== undefined && period.isProbeDue(now());
+    const lock = (period: QuietPeriod, signal: AbortSignal | undefined) => this.#lock(period, target, clock, signal);
+    const unlock = (permit: QuietPermit) => locks.get(permit)?.();
     return (
       period && {
         async turn(latest: bigint | undefined, signal: AbortSignal | undefined) {
           let held: QuietPermit | undefined;
           try {
             for (;;) {
+              const unlock = mayLock(period) ? await lock(period, signal) : undefined;
+              if (signal?.aborted) {
+                unlock?.();
+                throw signal.reason;
+              }
               const permit = held;
               held = undefined;
               const turn = period.admit(permit, latest, now());
+              if (turn.kind === "now" && turn.permit.kind === "probe" && unlock) {
+                locks.set(turn.permit, unlock);
+              } else {
+                unlock?.();
+              }
               if (turn.kind === "rejected") {
                 return { retryIn: turn.retryIn };
               }
@@ -123,16 +146,42 @@ export class QuietPeriods {
         wouldReject: (after: bigint, latest: bigint | undefined) => period.wouldReject(after, latest, now()),
         record: (permit: QuietPermit, outcome: AttemptOutcome) => {
           const at = now();
+          const wasProbing = period.state === "probing";
           period.record(permit, outcome, at);
           const left = period.state === "quiet" ? period.until - at : 0n;
           if (outcome.kind === "failed" && outcome.failure === "throttled" && left > 0n) {
-            const message: PauseMessage = { stagger: "pause", target, ms: timerMs(left) };
-            this.#channel?.postMessage(message);
+            this.#tell({ stagger: "pause", target, ms: timerMs(left) });
+          } else if (wasProbing && period.state === "returning") {
+            this.#tell({ stagger: "answered", target });
           }
+          unlock(permit);
         },
-        release: (permit: QuietPermit) => period.release(permit),
+        release: (permit: QuietPermit) => {
+          period.release(permit);
+          unlock(permit);
+        },
       }
     );
+  }
+
+  /** Asks the other tabs for the probe. A tab that has it for too long, because it is frozen, is passed over. */
+  async #lock(period: QuietPeriod, target: string, clock: Clock, signal: AbortSignal | undefined): Promise<Unlock | undefined> {
+    const now = () => nanos(clock.now());
+    for (let passed = 0n; !signal?.aborted && passed <= period.overdue(now()); passed += 1n) {
+      if (passed === MAX_PASSED) {
+        return () => {};
+      }
+      const unlock = await lockProbe(`stagger ${this.#channel?.name} ${target} ${passed}`, clock, signal);
+      if (unlock) {
+        return unlock;
+      }
+    }
+    period.probedElsewhere(now());
+    return undefined;
+  }
+
+  #tell(message: TabMessage): void {
+    this.#channel?.postMessage(message);
   }
 
   #period(target: string, max: bigint): QuietPeriod | undefined {
@@ -163,14 +212,19 @@ function followed({ hint, maxHint }: Readonly<Settings>): bigint {
   return least(least(maxHint ?? DAY, hint.kind === "clamp" ? hint.above : DAY), DAY);
 }
 
-/** Returns for how long another tab asks to wait, if its message is one: every script of the origin can send any. */
-function pausedFor(data: unknown, maxMs: number): number | undefined {
+/** Returns the message of another tab, if it is one, with a bounded pause: every script of the origin can send any. */
+function messageIn(data: unknown, maxMs: number): TabMessage | undefined {
   if (typeof data !== "object" || data === null) {
     return undefined;
   }
-  const { stagger, target, ms } = data as Partial<Record<keyof PauseMessage, unknown>>;
-  const isPause = stagger === "pause" && typeof target === "string" && /^[0-9a-f]{16}$/.test(target);
-  return isPause && typeof ms === "number" && ms > 0 ? Math.min(ms, maxMs) : undefined;
+  const { stagger, target, ms } = data as Partial<Record<keyof TabMessage, unknown>>;
+  if (typeof target !== "string" || !/^[0-9a-f]{16}$/.test(target)) {
+    return undefined;
+  }
+  if (stagger === "pause" && typeof ms === "number" && ms > 0) {
+    return { stagger, target, ms: Math.min(ms, maxMs) };
+  }
+  return stagger === "answered" ? { stagger, target } : undefined;
 }
 
 /** Returns 64 bits of a text as hexadecimal digits. Equal in all tabs, and not for secrets that can be guessed. */

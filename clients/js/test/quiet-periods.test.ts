@@ -5,7 +5,7 @@ import { parsePolicy } from "../src/policy.js";
 import { quietKey, QuietPeriods } from "../src/quiet-periods.js";
 import type { RetryError } from "../src/retry.js";
 import { vectors } from "./vectors.js";
-import { settled, VirtualClock } from "./virtual.js";
+import { delivered, FakeLocks, settled, unrefed, VirtualClock } from "./virtual.js";
 
 /** A server in virtual time, which answers as a test says, and when it received which request. */
 class Server {
@@ -30,6 +30,8 @@ class Server {
 }
 
 const API = "https://api.example/";
+// Those of the platform, where it has them, do not answer in virtual time.
+new FakeLocks();
 
 test("while a server asks for quiet no call is sent, then one goes first, and the others follow at a pace", async () => {
   const server = new Server();
@@ -174,20 +176,6 @@ test("if the probe is aborted, the next call is the probe in its place", async (
   await settled();
   assert.equal((await call).status, 200);
 });
-
-/** Lets the messages of channels arrive, until it is so: at most for a few seconds. */
-async function delivered(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 3_000 && !isSo(); turn += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
-
-/** Returns a channel that does not keep the process alive if the test fails. */
-function unrefed(name: string): BroadcastChannel {
-  const channel = new BroadcastChannel(name);
-  (channel as { unref?: () => void }).unref?.();
-  return channel;
-}
 
 /** A server whose calls come from two tabs, each with quiet periods of its own that share a channel. */
 function tabs(server: Server, channel: string): [QuietPeriods, QuietPeriods] {

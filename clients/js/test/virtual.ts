@@ -143,3 +143,61 @@ export class FakeNetwork extends EventTarget implements Network {
     this.dispatchEvent(new Event(onLine ? "online" : "offline"));
   }
 }
+
+/** Lets the messages of channels arrive, until it is so: at most for a few seconds. */
+export async function delivered(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 3_000 && !isSo(); turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** Returns a channel that does not keep the process alive if the test fails. */
+export function unrefed(name: string): BroadcastChannel {
+  const channel = new BroadcastChannel(name);
+  (channel as { unref?: () => void }).unref?.();
+  return channel;
+}
+
+/** Locks that are granted in virtual time, in place of those of the platform. */
+export class FakeLocks {
+  readonly held = new Set<string>();
+  /** The names that were asked for. */
+  names: string[] = [];
+  /** Whether a lock is held by a tab that never releases it. */
+  isStuck: (name: string) => boolean = () => false;
+  /** What happens before a request is answered. */
+  before: (() => Promise<void>) | undefined;
+
+  constructor() {
+    this.reset();
+  }
+
+  /** Releases all locks, and becomes what is in `navigator`. */
+  reset(): void {
+    this.held.clear();
+    this.names = [];
+    this.isStuck = () => false;
+    this.before = undefined;
+    this.#install({ locks: this });
+  }
+
+  remove(): void {
+    this.#install({});
+  }
+
+  async request(name: string, _: unknown, callback: (lock: unknown) => Promise<void> | undefined): Promise<void> {
+    this.names.push(name);
+    await this.before?.();
+    if (this.held.has(name) || this.isStuck(name)) {
+      await callback(null);
+      return;
+    }
+    this.held.add(name);
+    await callback({ name });
+    this.held.delete(name);
+  }
+
+  #install(value: unknown): void {
+    Object.defineProperty(globalThis, "navigator", { value, configurable: true });
+  }
+}

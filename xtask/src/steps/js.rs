@@ -47,7 +47,7 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
 
 /// The limits of pages that import one name alone: minified, and compressed by gzip.
 const MAX_BYTES: [(&str, usize); 3] =
-    [("ReconnectingWebSocket", 6 * 1024), ("retry", 4 * 1024 + 512), ("fetchRetry", 10 * 1024 + 512)];
+    [("ReconnectingWebSocket", 6 * 1024), ("retry", 4 * 1024 + 512), ("fetchRetry", 11 * 1024 + 512)];
 
 /// Returns the size of a page that imports this name alone.
 fn check_size(package: &Path, name: &str, most: usize) -> Result<String> {
