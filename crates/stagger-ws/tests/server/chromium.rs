@@ -1,9 +1,11 @@
 //! Pages in a real browser, driven through its DevTools protocol.
 
 mod admission;
+mod api;
 mod background;
 mod browser;
 mod hostile;
 mod kills;
+mod quiet;
 mod scripted;
 mod site;

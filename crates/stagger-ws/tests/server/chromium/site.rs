@@ -15,7 +15,7 @@ use super::scripted::{Act, Scripted};
 use crate::support::{SECOND, on_loopback};
 
 /// No inline scripts, no `eval`, and connections to loopback only.
-const POLICY: &str = "default-src 'self'; connect-src 'self' ws://127.0.0.1:*";
+const POLICY: &str = "default-src 'self'; connect-src 'self' ws://127.0.0.1:* http://127.0.0.1:*";
 
 const PAGE: &str =
     "<!doctype html><title>a test</title><link rel=icon href=data:,><script type=module src=/page.js></script>";
@@ -32,6 +32,7 @@ impl Site {
         let app = Router::new()
             .route("/", get(async || ([("content-security-policy", POLICY)], Html(PAGE))))
             .route("/page.js", script(include_str!("page.js").to_owned()))
+            .route("/worker.js", script(include_str!("worker.js").to_owned()))
             .route("/client.js", script(bundle()));
         let (listener, address) = on_loopback();
         let mut tasks = JoinSet::new();
