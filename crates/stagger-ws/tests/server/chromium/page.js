@@ -1,4 +1,5 @@
 import * as stagger from "./client.js";
+import { follow } from "./feed.js";
 
 globalThis.violations = [];
 document.addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective }) => {
@@ -81,5 +82,17 @@ globalThis.count = (url, policy) => {
     return last;
   };
   return { ...connection, stop };
+};
+
+/** Sends to and receives from the server of `javascript/mod.rs` until `stop`, which returns the number of messages. */
+globalThis.feed = (url, heartbeatMs) => {
+  const feed = follow(stagger, url, heartbeatMs);
+  let isStopped = false;
+  const sending = feed.send(Infinity, () => isStopped);
+  const stop = () => {
+    isStopped = true;
+    return sending;
+  };
+  return { ...feed, stop };
 };
 globalThis.isReady = true;

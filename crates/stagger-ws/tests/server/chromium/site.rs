@@ -32,6 +32,7 @@ impl Site {
         let app = Router::new()
             .route("/", get(async || ([("content-security-policy", POLICY)], Html(PAGE))))
             .route("/page.js", script(include_str!("page.js").to_owned()))
+            .route("/feed.js", script(include_str!("../javascript/feed.mjs").to_owned()))
             .route("/worker.js", script(include_str!("worker.js").to_owned()))
             .route("/client.js", script(bundle()));
         let (listener, address) = on_loopback();

@@ -20,8 +20,14 @@ use crate::support::{SECOND, unlimited};
 
 const PORT: &str = "JAVASCRIPT_SERVER_PORT";
 const STORE: &str = "JAVASCRIPT_SERVER_STORE";
-const READY: &str = "the server is listening";
+pub(crate) const READY: &str = "the server is listening";
 const MESSAGES: u64 = 400;
+
+/// Returns the program that serves on this port with this store.
+pub(crate) fn server(port: u16, store: &Path) -> Program {
+    let program = Program::this_test("javascript::serves_when_configured").unwrap();
+    program.env(PORT, port.to_string()).env(STORE, store)
+}
 
 /// Bundles the client into a directory. Returns its module.
 fn bundled(directory: &Path) -> PathBuf {
@@ -61,7 +67,7 @@ impl Store {
     }
 }
 
-fn read(path: &Path) -> Vec<u64> {
+pub(crate) fn read(path: &Path) -> Vec<u64> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
@@ -119,10 +125,8 @@ fn a_client_in_javascript_loses_and_doubles_nothing_over_kills_of_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let client = bundled(directory.path());
     let (store, port) = (directory.path().join("store"), Port::reserve().unwrap());
-    let program = Program::this_test("javascript::serves_when_configured").unwrap();
-    let program = program.env(PORT, port.number().to_string()).env(STORE, &store);
     let ready = Ready::Line(Stream::Stdout, READY.into());
-    let mut server = Server::start(program, ready, 30 * SECOND).unwrap();
+    let mut server = Server::start(server(port.number(), &store), ready, 30 * SECOND).unwrap();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/javascript/page.mjs");
     let page = Program::find("node").unwrap().arg("--experimental-websocket").arg(script);
