@@ -106,7 +106,7 @@ export class QuietPeriods {
     const period = this.#period(target, followed(settings));
     const now = () => nanos(clock.now());
     const locks = this.#locks;
-    const mayLock = (period: QuietPeriod) => this.#channel !== undefined && period.isProbeDue(now());
+    const isShared = () => this.#channel !== undefined;
     const lock = (period: QuietPeriod, signal: AbortSignal | undefined) => this.#lock(period, target, clock, signal);
     const unlock = (permit: QuietPermit) => locks.get(permit)?.();
     return (
@@ -115,14 +115,23 @@ export class QuietPeriods {
           let held: QuietPermit | undefined;
           try {
             for (;;) {
-              const unlock = mayLock(period) ? await lock(period, signal) : undefined;
-              if (signal?.aborted) {
-                unlock?.();
-                throw signal.reason;
+              // One reading of the clock decides who has the probe: a second one may be later.
+              let at = now();
+              let unlock: Unlock | undefined;
+              if (isShared() && period.isProbeDue(at)) {
+                unlock = await lock(period, signal);
+                if (signal?.aborted) {
+                  unlock?.();
+                  throw signal.reason;
+                }
+                at = now();
+                if (!unlock) {
+                  period.probedElsewhere(at);
+                }
               }
               const permit = held;
               held = undefined;
-              const turn = period.admit(permit, latest, now());
+              const turn = period.admit(permit, latest, at);
               if (turn.kind === "now" && turn.permit.kind === "probe" && unlock) {
                 locks.set(turn.permit, unlock);
               } else {
@@ -166,8 +175,7 @@ export class QuietPeriods {
 
   /** Asks the other tabs for the probe. A tab that has it for too long, because it is frozen, is passed over. */
   async #lock(period: QuietPeriod, target: string, clock: Clock, signal: AbortSignal | undefined): Promise<Unlock | undefined> {
-    const now = () => nanos(clock.now());
-    for (let passed = 0n; !signal?.aborted && passed <= period.overdue(now()); passed += 1n) {
+    for (let passed = 0n; !signal?.aborted && passed <= period.overdue(nanos(clock.now())); passed += 1n) {
       if (passed === MAX_PASSED) {
         return () => {};
       }
@@ -176,7 +184,6 @@ export class QuietPeriods {
         return unlock;
       }
     }
-    period.probedElsewhere(now());
     return undefined;
   }
 

@@ -219,6 +219,15 @@ test("a tab that has the probe for more than 30 s is passed over by one other ta
   tabs.close();
 });
 
+test("a tab that is slow sends no probe of its own between two readings of the clock", async () => {
+  const tabs = await Tabs.paused("locks-slow", 2);
+  tabs.clock.step = 3;
+  void tabs.callAll();
+  await tabs.clock.advance(20_000);
+  assert.equal(tabs.seen.length, 1);
+  tabs.close();
+});
+
 test("a script that holds all locks delays the first request by 5 min", async () => {
   const tabs = await Tabs.paused("locks-hostile", 1);
   locks.isStuck = () => true;
@@ -226,6 +235,8 @@ test("a script that holds all locks delays the first request by 5 min", async ()
   await tabs.clock.advance(309_999);
   assert.equal(tabs.seen.length, 0);
   await tabs.clock.advance(2_000);
+  // It asks for ten locks one after the other.
+  await delivered(() => tabs.seen.length > 0);
   assert.equal(tabs.seen.length, 1);
   tabs.close();
 });

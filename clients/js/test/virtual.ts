@@ -10,8 +10,11 @@ export class VirtualClock implements Clock {
   /** The greatest number of timers at a time. */
   mostTimers = 0;
   fired = 0;
+  /** How long it takes to read the clock. */
+  step = 0;
 
   now(): number {
+    this.#now += this.step;
     return this.#now;
   }
 
@@ -48,7 +51,7 @@ export class VirtualClock implements Clock {
       due[1].callback();
       await settled();
     }
-    this.#now = end;
+    this.#now = Math.max(this.#now, end);
   }
 
   /** Lets time pass until the timers have made this true. */
