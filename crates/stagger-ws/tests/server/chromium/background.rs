@@ -64,8 +64,14 @@ async fn returns_hidden_with_the_turn_that_its_timers_get(browser: &mut Browser,
     browser.until(&page, "document.visibilityState === 'hidden'").await;
     browser.eval(&page, LOSE).await;
     let rows = returns(browser, &page).await;
-    // `wanted` is rounded up, and the page's clock counts tenths of a millisecond. The timers of one turn fire in order.
-    assert!(rows.iter().all(|[wanted, attempt, timer]| attempt - wanted >= -1.0 && attempt <= timer));
+    for [wanted, attempt, timer] in rows {
+        // `wanted` is rounded up, and the page's clock counts tenths of a millisecond.
+        assert!(attempt - wanted >= -1.0, "{attempt} ms, wanted {wanted}");
+        // The timers of one turn fire in order. A turn comes once in a second and, on a busy machine, a little later: a wait that is
+        // more than a second late counts as overslept, and is spread again.
+        let may_be_overslept = timer - wanted >= 999.0;
+        assert!(attempt <= timer || may_be_overslept, "{attempt} ms, wanted {wanted}, the bare timer fired after {timer}");
+    }
 }
 
 async fn is_spread_again_when_it_thaws(browser: &mut Browser, site: &Site, server: &Scripted) {
