@@ -70,7 +70,10 @@ async fn returns_hidden_with_the_turn_that_its_timers_get(browser: &mut Browser,
         // The timers of one turn fire in order. A turn comes once in a second and, on a busy machine, a little later: a wait that is
         // more than a second late counts as overslept, and is spread again.
         let may_be_overslept = timer - wanted >= 999.0;
-        assert!(attempt <= timer || may_be_overslept, "{attempt} ms, wanted {wanted}, the bare timer fired after {timer}");
+        assert!(
+            attempt <= timer || may_be_overslept,
+            "{attempt} ms, wanted {wanted}, the bare timer fired after {timer}"
+        );
     }
 }
 
