@@ -4,6 +4,7 @@ mod admission;
 mod api;
 mod background;
 mod browser;
+mod chat;
 mod feed;
 mod hostile;
 mod kills;

@@ -1,4 +1,4 @@
-import { ReconnectingWebSocket, SendError } from "./client/index.js";
+import { AckedWebSocket, SendError } from "./client/index.js";
 
 const element = (id) => document.getElementById(id);
 /** The run of the server, and the last line that it has sent. */
@@ -10,8 +10,18 @@ const room = () => {
   url.search = new URLSearchParams(known).toString();
   return url;
 };
+// The server recognizes by both what it has stored: a message is sent until it is acknowledged, so it may arrive twice.
+const page = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+let sent = 0;
+const acks = {
+  id: (message) => JSON.parse(message).n,
+  ack: (data) => {
+    const { ack } = JSON.parse(data);
+    return ack === undefined ? undefined : { upTo: ack };
+  },
+};
 // A function, so that each attempt names the last line.
-const ws = new ReconnectingWebSocket(room);
+const ws = new AckedWebSocket(room, undefined, { acks });
 let lastClose;
 
 ws.addEventListener("message", ({ data }) => {
@@ -23,19 +33,24 @@ ws.addEventListener("message", ({ data }) => {
   known.after = id;
   const line = document.createElement("p");
   line.append(Object.assign(document.createElement("b"), { textContent: name || "?" }), text);
-  const lines = element("lines");
-  const isAtEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < 40;
-  lines.append(line);
-  if (isAtEnd) {
-    lines.scrollTop = lines.scrollHeight;
-  }
+  atEnd(() => element("lines").append(line));
 });
 ws.addEventListener("close", (event) => (lastClose = event));
-ws.addEventListener("statechange", show);
+ws.addEventListener("statechange", () => atEnd(show));
 element("now").addEventListener("click", () => {
   ws.reconnectNow();
   element("text").focus();
 });
+
+/** Changes the page, and keeps the last line in view if it was. */
+function atEnd(change) {
+  const lines = element("lines");
+  const isAtEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < 40;
+  change();
+  if (isAtEnd) {
+    lines.scrollTop = lines.scrollHeight;
+  }
+}
 
 /** Returns what is wrong in a state, or nothing. */
 function trouble(state) {
@@ -48,7 +63,9 @@ function trouble(state) {
     case "offline":
       return "This device is offline. The chat connects when it is online again.";
     case "stopped":
-      return `The chat does not reconnect by itself (${state.reason}).`;
+      return state.reason === "permanent"
+        ? "The server has closed the chat for good."
+        : `The chat does not reconnect by itself (${state.reason}).`;
     default:
       return "";
   }
@@ -75,14 +92,18 @@ function show() {
   tick();
 }
 
-function announce(text) {
-  if (element("announcement").textContent !== text) {
-    element("announcement").textContent = text;
+/** Changes a text that is read out, only if it is another. */
+function announce(text, id = "announcement") {
+  if (element(id).textContent !== text) {
+    element(id).textContent = text;
   }
 }
 
 function tick() {
   const { state } = ws;
+  const waiting = ws.unacked.length;
+  const unsent = waiting === 1 ? "1 message waits to be sent." : `${waiting} messages wait to be sent.`;
+  announce(waiting > 0 ? unsent : "", "unsent");
   let text = "";
   if (state.kind === "waiting") {
     text = `Next attempt in ${secondsLeft(state)}\u00a0s.`;
@@ -101,7 +122,9 @@ element("form").addEventListener("submit", (event) => {
   const [name, text] = [element("name"), element("text")];
   try {
     // Without a connection, the message waits.
-    ws.send(JSON.stringify({ name: name.value, text: text.value }));
+    ws.send(JSON.stringify({ page, n: sent + 1, name: name.value, text: text.value }));
+    sent += 1;
+    tick();
     localStorage.setItem("name", name.value);
     text.value = "";
     text.setCustomValidity("");
@@ -109,7 +132,8 @@ element("form").addEventListener("submit", (event) => {
     if (!(error instanceof SendError)) {
       throw error;
     }
-    text.setCustomValidity(error.message);
+    const isFull = error.kind === "full";
+    text.setCustomValidity(isFull ? "Too many messages wait. Send this one later." : "Connect first, and send it then.");
     text.reportValidity();
   }
 });

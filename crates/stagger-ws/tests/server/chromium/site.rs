@@ -47,7 +47,7 @@ impl Site {
 }
 
 /// Returns `clients/js` as one module, as the bundler of an application makes it.
-fn bundle() -> String {
+pub(super) fn bundle() -> String {
     // Where `cargo xtask ci --only packages` unpacks what is not installed.
     let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/bin/esbuild");
     let program = if unpacked.is_file() { Program::at(unpacked) } else { Program::find("esbuild").unwrap() };
