@@ -25,6 +25,8 @@ const PROBE_WAIT = 30n * SECOND;
 const MIN_PROBE = 1_000_000n;
 /** How much earlier than here the pause may be over in another tab: messages between tabs take time. */
 const SKEW = 250_000_000n;
+/** How long another tab may have the probe: a second longer than it holds its lock. And how long it is waited for at most. */
+const [PATIENCE, LONGEST_PATIENCE] = [PROBE_WAIT + SECOND, 300n * SECOND];
 /** The shortest wait before a call asks again. */
 const MIN_WAIT = 100_000n;
 /** How far behind its pace a return may catch up: timers are late. */
@@ -66,6 +68,8 @@ export class QuietPeriod {
   #pause = 0n;
   /** When to ask again whether the probe is still a call of another tab. */
   #look: bigint | undefined;
+  /** The tabs that have the probe, and since when they are known. */
+  #holders: { readonly who: string; readonly since: bigint } | undefined;
   #rejectedAt: bigint | undefined;
   readonly #places = { issued: 0, left: 0 };
   #successes = 0;
@@ -108,19 +112,26 @@ export class QuietPeriod {
     return (this.state === "quiet" || this.state === "probing") && at >= this.#nextProbe();
   }
 
-  /** Leaves the probe to another tab. Calls ask again after as long as its probe has taken so far, at most after a second. */
-  probedElsewhere(at: bigint): void {
+  /** Leaves the probe to other tabs. Calls ask again after as long as that has taken so far, at most after a second. */
+  probedElsewhere(who: string, at: bigint): void {
     if (this.isProbeDue(at)) {
       if (this.#look === undefined) {
         this.#set("probing", at);
+      }
+      if (this.#holders?.who !== who) {
+        this.#holders = { who, since: at };
       }
       this.#look = at + least(greatest(at - this.#time, MIN_PROBE), SECOND);
     }
   }
 
-  /** Returns how many times as long as a probe may take other tabs have had it. */
-  overdue(at: bigint): bigint {
-    return this.#look === undefined ? 0n : (at - this.#time) / PROBE_WAIT;
+  /** Returns whether the tabs that have the probe are waited for: not for long if they stay the same, and not for ever. */
+  patience(who: string, at: bigint): "waits" | "passes-over" | "ends" {
+    if (this.#look === undefined || !this.#holders) {
+      return "waits";
+    }
+    const isStuck = this.#holders.who === who && at - this.#holders.since >= PATIENCE;
+    return at - this.#time >= LONGEST_PATIENCE ? "ends" : isStuck ? "passes-over" : "waits";
   }
 
   /**
@@ -185,7 +196,7 @@ export class QuietPeriod {
 
   #set(state: QuietState, time: bigint): void {
     this.state = state;
-    this.#look = undefined;
+    this.#look = this.#holders = undefined;
     this.#generation += 1;
     // To the microsecond, a pause rounded up.
     this.#time = ((time + (state === "quiet" ? 999n : 0n)) / 1_000n) * 1_000n;

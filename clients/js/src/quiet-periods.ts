@@ -2,7 +2,7 @@
 import { type Clock, nanos, PLATFORM } from "./clock.js";
 import { timerMs } from "./delays.js";
 import { least, randomSeed, SECOND, seedForCall } from "./numbers.js";
-import { lockProbe, type Unlock } from "./quiet-locks.js";
+import { holders, lockProbe, type Unlock } from "./quiet-locks.js";
 import { type QuietPermit, QuietPeriod } from "./quiet-period.js";
 import type { Turns } from "./retry-call.js";
 import type { AttemptOutcome } from "./retry-machine.js";
@@ -33,8 +33,6 @@ export interface QuietPeriodsOptions {
 
 /** The longest pause that another tab can cause by default. */
 const MAX_SHARED_MS = 300_000;
-/** How many tabs are passed over that hold locks for too long: then it is a script that takes all of them. */
-const MAX_PASSED = 10n;
 /** How many targets are remembered. */
 const MAX_TARGETS = 1_000;
 const DAY = 86_400n * SECOND;
@@ -119,14 +117,15 @@ export class QuietPeriods {
               let at = now();
               let unlock: Unlock | undefined;
               if (isShared() && period.isProbeDue(at)) {
-                unlock = await lock(period, signal);
+                const locked = await lock(period, signal);
+                unlock = typeof locked === "string" ? undefined : locked;
                 if (signal?.aborted) {
                   unlock?.();
                   throw signal.reason;
                 }
                 at = now();
-                if (!unlock) {
-                  period.probedElsewhere(at);
+                if (typeof locked === "string") {
+                  period.probedElsewhere(locked, at);
                 }
               }
               const permit = held;
@@ -173,18 +172,26 @@ export class QuietPeriods {
     );
   }
 
-  /** Asks the other tabs for the probe. A tab that has it for too long, because it is frozen, is passed over. */
-  async #lock(period: QuietPeriod, target: string, clock: Clock, signal: AbortSignal | undefined): Promise<Unlock | undefined> {
-    for (let passed = 0n; !signal?.aborted && passed <= period.overdue(nanos(clock.now())); passed += 1n) {
-      if (passed === MAX_PASSED) {
-        return () => {};
-      }
-      const unlock = await lockProbe(`stagger ${this.#channel?.name} ${target} ${passed}`, clock, signal);
+  /**
+   * Asks the other tabs for the probe. A tab that has it for too long, because it is frozen, is passed over. Resolves with who has it
+   * if the caller does not.
+   */
+  async #lock(period: QuietPeriod, target: string, clock: Clock, signal: AbortSignal | undefined): Promise<Unlock | string> {
+    const prefix = `stagger ${this.#channel?.name} ${target} `;
+    const held = await holders(prefix, clock, signal);
+    const who = held.join();
+    const patience = held.length === 0 ? "passes-over" : period.patience(who, nanos(clock.now()));
+    if (patience === "ends") {
+      return () => {};
+    }
+    // The lowest lock that is free: one tab gets it.
+    for (let level = 0; patience === "passes-over" && level <= held.length && !signal?.aborted; level += 1) {
+      const unlock = await lockProbe(prefix + level, clock, signal);
       if (unlock) {
         return unlock;
       }
     }
-    return undefined;
+    return who;
   }
 
   #tell(message: TabMessage): void {

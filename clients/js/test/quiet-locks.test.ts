@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { fetchRetry } from "../src/fetch-retry.js";
 import { SECOND } from "../src/numbers.js";
 import { parsePolicy } from "../src/policy.js";
+import { lockProbe } from "../src/quiet-locks.js";
 import { QuietPeriod } from "../src/quiet-period.js";
 import { QuietPeriods } from "../src/quiet-periods.js";
 import { delivered, FakeLocks, settled, unrefed, VirtualClock } from "./virtual.js";
@@ -205,17 +206,28 @@ test("a tab that has the probe for more than 30 s is passed over by one other ta
   const tabs = await Tabs.paused("locks-frozen", 10);
   locks.isStuck = (name) => name.endsWith(" 0");
   void tabs.callAll();
-  await tabs.clock.advance(39_999);
+  await tabs.clock.advance(40_999);
   assert.equal(tabs.seen.length, 0);
-  await tabs.clock.advance(2_000);
+  await tabs.clock.advance(1_501);
   assert.equal(tabs.seen.length, 1);
-  // The second probe is frozen, too.
-  locks.isStuck = () => true;
-  await tabs.clock.advance(27_000);
-  assert.equal(tabs.seen.length, 1);
+  // The second tab does not release its lock either.
   locks.isStuck = (name) => !name.endsWith(" 2");
-  await tabs.clock.advance(3_000);
+  await tabs.clock.advance(30_500);
+  assert.equal(tabs.seen.length, 1);
+  await tabs.clock.advance(35_000);
   assert.equal(tabs.seen.length, 2);
+  tabs.close();
+});
+
+test("if a probe is not answered, one other tab sends the next after 30 s, and no second one passes it over", async () => {
+  const tabs = await Tabs.paused("locks-silent-server", 10);
+  void tabs.callAll();
+  await tabs.clock.advance(39_999);
+  assert.equal(tabs.seen.length, 1);
+  await tabs.clock.advance(30_000);
+  assert.equal(tabs.seen.length, 2);
+  await tabs.clock.advance(30_000);
+  assert.equal(tabs.seen.length, 3);
   tabs.close();
 });
 
@@ -274,6 +286,40 @@ test("without locks, and where they are refused or never answered, each tab has 
     locks.reset();
     tabs.close();
   }
+});
+
+test("locks that others hold do not hold a probe, and no listener is left at a signal", async () => {
+  const tabs = await Tabs.paused("locks-others", 1);
+  locks.held.set("lock of the application", "tab");
+  void tabs.call(0);
+  await tabs.clock.advance(10_000);
+  assert.equal(tabs.seen.length, 1);
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
+  signal.addEventListener = (...given: Parameters<typeof add>) => {
+    listeners += 1;
+    add(...given);
+  };
+  signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+    listeners -= 1;
+    remove(...given);
+  };
+  const unlock = await lockProbe("a lock", tabs.clock, signal);
+  assert.equal(listeners, 0);
+  unlock?.();
+  tabs.close();
+});
+
+test("how long a tab had the probe of an earlier pause does not count", () => {
+  const quiet = new QuietPeriod(60n * SECOND);
+  quiet.pause(SECOND, 0n);
+  quiet.probedElsewhere("tab", SECOND);
+  assert.equal(quiet.patience("tab", 33n * SECOND), "passes-over");
+  quiet.pause(SECOND, 33n * SECOND);
+  assert.equal(quiet.patience("tab", 34n * SECOND), "waits");
+  quiet.probedElsewhere("tab", 34n * SECOND);
+  assert.equal(quiet.patience("tab", 35n * SECOND), "waits");
 });
 
 test("an answer that another tab reports ends no pause that goes on, and begins nothing while there is none", () => {

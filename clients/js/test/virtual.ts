@@ -163,7 +163,8 @@ export function unrefed(name: string): BroadcastChannel {
 
 /** Locks that are granted in virtual time, in place of those of the platform. */
 export class FakeLocks {
-  readonly held = new Set<string>();
+  readonly held = new Map<string, string>();
+  #requests = 0;
   /** The names that were asked for. */
   names: string[] = [];
   /** Whether a lock is held by a tab that never releases it. */
@@ -195,9 +196,19 @@ export class FakeLocks {
       await callback(null);
       return;
     }
-    this.held.add(name);
+    this.#requests += 1;
+    const clientId = `tab ${this.#requests}`;
+    this.held.set(name, clientId);
     await callback({ name });
-    this.held.delete(name);
+    if (this.held.get(name) === clientId) {
+      this.held.delete(name);
+    }
+  }
+
+  async query(): Promise<{ held: { name: string; clientId: string }[] }> {
+    const held = [...this.held].map(([name, clientId]) => ({ name, clientId }));
+    const stuck = this.names.filter((name) => !this.held.has(name) && this.isStuck(name));
+    return { held: [...held, ...[...new Set(stuck)].map((name) => ({ name, clientId: "stuck" }))] };
   }
 
   #install(value: unknown): void {
