@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, book, checksums, deb, deny, dist, image, js_package, lowest, msrv, mutants, package,
+    autobahn, bench, book, checksums, deb, deny, dist, image, js_package, js_runtimes, lowest, msrv, mutants, package,
     prose as prose_command, public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size,
     soak, truth, tsan, vectors, wasm, windows,
 };
@@ -42,7 +42,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 28] = [
+const COMMANDS: [Command; 29] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "book", about: "build the guide as a book, and follow its links", run: book::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
@@ -75,6 +75,11 @@ const COMMANDS: [Command; 28] = [
         name: "js-package",
         about: "pack the JavaScript client, check the package with publint and attw of npm, and use it in a program",
         run: js_package::run,
+    },
+    Command {
+        name: "js-runtimes",
+        about: "run the JavaScript client in other runtimes; --node PATH, --deno PATH, --bun PATH",
+        run: js_runtimes::run,
     },
     Command { name: "msrv", about: "build the libraries with the oldest Rust that they promise", run: msrv::run },
     Command {

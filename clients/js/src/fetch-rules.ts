@@ -35,7 +35,11 @@ export function responseOutcome(
     : { kind: "permanent" };
 }
 
-/** Errors of Node that prove that no connection was made. Those of the system calls `connect` and `getaddrinfo` do, too. */
+/**
+ * Errors of Node that prove that no connection was made, and of Bun for a request that may not be sent twice. Those of the system
+ * calls `connect` and `getaddrinfo` do, too. Deno sends any request again by itself if a connection that it reuses ends, so the
+ * error of the second connection says nothing of the first.
+ */
 const NOT_SENT = ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EADDRNOTAVAIL", "UND_ERR_CONNECT_TIMEOUT"];
 /** A resource of the process, or of its system, is exhausted. */
 const LOCAL = ["EMFILE", "ENFILE", "ENOBUFS", "EADDRNOTAVAIL"];
@@ -48,6 +52,7 @@ const PERMANENT = [
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
   "ERR_TLS_CERT_ALTNAME_INVALID",
+  "TooManyRedirects",
   // Messages of errors without a code.
   "redirect count exceeded",
   "unexpected redirect",
@@ -55,20 +60,29 @@ const PERMANENT = [
   "URL scheme must be a HTTP(S) scheme",
   "bad port",
 ];
+/** The same in the messages of Deno, whose errors have no codes. */
+const HOPELESS = /Maximum number of redirects|invalid peer certificate/;
+
+type PlatformError = Partial<Record<"name" | "code" | "message" | "cause" | "syscall", unknown>>;
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
 
 /**
  * Classifies an error of `fetch`, and says whether it proves that the server has not processed the request, unless a redirect
- * had been followed. Browsers say nothing beyond their `TypeError`; in Node its cause does, by a code, or by its message.
+ * had been followed. Browsers say nothing beyond their `TypeError`. In Node its cause says more, by a code or a message; in Deno
+ * the messages of both do, and in Bun its own code.
  */
 export function errorOutcome(error: unknown): { readonly outcome: AttemptOutcome; readonly isUnprocessed: boolean } {
-  const { cause, name } = (error ?? {}) as { readonly cause?: unknown; readonly name?: unknown };
-  if (name === "AbortError") {
+  const own = (error ?? {}) as PlatformError;
+  if (own.name === "AbortError") {
     // Neither the caller's signal nor a time limit: the browser has stopped loading, or `fetch` is the caller's own.
     return { outcome: { kind: "permanent" }, isUnprocessed: false };
   }
-  const told = (cause ?? {}) as Partial<Record<"code" | "message" | "syscall", unknown>>;
-  const message = String(told.message);
-  const code = String(told.code ?? message);
+  const told = (own.cause ?? {}) as PlatformError;
+  const message = text(told.message);
+  const code = text(told.code) || message || text(own.code);
   const failed = (failure: FailureKind): AttemptOutcome => ({ kind: "failed", failure });
   if (code === "ERR_HTTP2_STREAM_ERROR") {
     // Of a server that goes away, undici does not tell which streams it excludes.
@@ -84,7 +98,7 @@ export function errorOutcome(error: unknown): { readonly outcome: AttemptOutcome
     told.syscall === "connect" ||
     told.syscall === "getaddrinfo" ||
     message.startsWith("Client network socket disconnected before secure TLS connection");
-  const outcome: AttemptOutcome = PERMANENT.includes(code)
+  const outcome: AttemptOutcome = PERMANENT.includes(code) || HOPELESS.test(`${text(own.message)} ${message}`)
     ? { kind: "permanent" }
     : failed(LOCAL.includes(code) ? "local" : "transient");
   return { outcome, isUnprocessed };

@@ -158,14 +158,18 @@ test("a stream is sent once, also by a method that is safe", async () => {
 });
 
 test("a Request is cloned for each attempt, with its headers and body", async () => {
-  const seen = await served(once(503), async (url, options) => {
-    const request = new Request(url, { method: "PUT", body: "again", headers: { "x-mine": "1" } });
-    assert.equal((await fetchRetry(request, {}, options)).status, 200);
-  });
-  assert.deepEqual(seen.map(({ body, headers }) => [body, headers["x-mine"], headers["content-type"]]), [
-    ["again", "1", "text/plain;charset=UTF-8"],
-    ["again", "1", "text/plain;charset=UTF-8"],
-  ]);
+  for (const body of ["again", new URLSearchParams({ a: "1" })]) {
+    let type: string | undefined;
+    const seen = await served(once(503), async (url, options) => {
+      const request = new Request(url, { method: "PUT", body, headers: { "x-mine": "1" } });
+      // Bun has no type for a text.
+      type = request.headers.get("content-type") ?? undefined;
+      assert.equal((await fetchRetry(request, {}, options)).status, 200);
+    });
+    const sent = [String(body), "1", type];
+    assert.deepEqual(seen.map(({ body, headers }) => [body, headers["x-mine"], headers["content-type"]]), [sent, sent]);
+    assert.ok(type !== undefined || typeof body === "string");
+  }
 });
 
 test("absurd hints neither stop the clock nor end in a loop", async () => {
@@ -230,7 +234,8 @@ test("a loop of redirects is followed once", async () => {
     const error = await fetchRetry(url, {}, options).then(() => undefined, (error: RetryError) => error);
     assert.deepEqual([error?.reason, error?.attempts], ["permanent", 1]);
   });
-  assert.ok(seen.length <= 21, String(seen.length));
+  // The Fetch Standard allows 20 redirects; Bun follows 126.
+  assert.ok(seen.length <= ("Bun" in globalThis ? 127 : 21), String(seen.length));
 });
 
 test("a refused connection proves that nothing was sent only if no redirect can have been followed", async () => {
@@ -239,7 +244,9 @@ test("a refused connection proves that nothing was sent only if no redirect can 
   await served(status(200), async (url) => {
     gone = url;
   });
-  for (const [redirect, attempts] of [["follow", 1], ["error", 3]] as const) {
+  // Deno may have sent the request on another connection before, so there nothing proves it.
+  const proven = "Deno" in globalThis ? 1 : 3;
+  for (const [redirect, attempts] of [["follow", 1], ["error", proven]] as const) {
     const error = await fetchRetry(gone, { method: "POST", body: "x", redirect }, { policy: FAST }).then(() => undefined, (error: RetryError) => error);
     assert.ok(error instanceof RetryError);
     assert.equal(error.attempts, attempts, redirect);
@@ -333,7 +340,7 @@ test("an abort ends the call with the reason of its signal, and the body of a re
 });
 
 test("arguments that are no request fail at once with the error of the platform", async () => {
-  let sent = 0;
+  let [sent, refused] = [0, 0];
   const send = async () => {
     sent += 1;
     return new Response();
@@ -345,9 +352,15 @@ test("arguments that are no request fail at once with the error of the platform"
     ["http://127.0.0.1/", { body: "x" }],
     ["http://127.0.0.1/", { headers: { "a b": "c" } }],
   ] as const) {
-    await assert.rejects(fetchRetry(input, init, { fetch: send }), (error) => error instanceof TypeError);
+    try {
+      new Request(input, init);
+    } catch {
+      await assert.rejects(fetchRetry(input, init, { fetch: send }), (error) => error instanceof TypeError);
+      refused += 1;
+    }
   }
-  assert.equal(sent, 0);
+  // Deno accepts credentials in an address, and Bun two more.
+  assert.deepEqual([sent, refused], [0, "Bun" in globalThis ? 2 : "Deno" in globalThis ? 4 : 5]);
 });
 
 test("by default all calls of a page wait together", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseHttpDate } from "../src/fetch-date.js";
 import { serverHint } from "../src/fetch-hints.js";
-import { type Idempotency, idempotencyOf, responseOutcome } from "../src/fetch-rules.js";
+import { errorOutcome, type Idempotency, idempotencyOf, responseOutcome } from "../src/fetch-rules.js";
 import { vectors } from "./vectors.js";
 
 type Lines = [string, string][];
@@ -44,6 +44,43 @@ test("a request is idempotent by its key or its method", () => {
     ["POST", key, "key"],
   ] as const) {
     assert.equal(idempotencyOf(method, headers), idempotency, method);
+  }
+});
+
+test("errors mean what each runtime means by them, and anything else nothing", () => {
+  const failed = (cause: unknown) => Object.assign(new TypeError("fetch failed"), { cause });
+  const bun = (code: string, message = `${code}: more`) => Object.assign(new TypeError(message), { code });
+  const sending = "error sending request for url (https://a.example/): client error";
+  for (const [error, meaning] of [
+    // As Node 20.20 and 22.23 throw them.
+    [failed({ code: "ECONNREFUSED", message: "connect ECONNREFUSED 127.0.0.1:9" }), "not-sent"],
+    [failed({ code: "ENOTFOUND", message: "getaddrinfo ENOTFOUND a.invalid" }), "permanent"],
+    [failed({ code: "UND_ERR_SOCKET", message: "other side closed" }), "unknown"],
+    [failed({ code: "ECONNRESET", message: "read ECONNRESET" }), "unknown"],
+    [failed(new Error("redirect count exceeded")), "permanent"],
+    [failed(new Error("unknown scheme")), "permanent"],
+    [failed({ code: "DEPTH_ZERO_SELF_SIGNED_CERT", message: "self-signed certificate" }), "permanent"],
+    // Bun 1.4.5.
+    [bun("ECONNREFUSED"), "not-sent"],
+    [bun("ENOTFOUND", "getaddrinfo ENOTFOUND a.invalid"), "permanent"],
+    [bun("ECONNRESET"), "unknown"],
+    [bun("EPROTO"), "unknown"],
+    [bun("TooManyRedirects"), "permanent"],
+    [bun("DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate"), "permanent"],
+    // Deno 2.9.6. A connection that is refused may be the second one of the request.
+    [failed(new Error(`${sending} (Connect): tcp connect error: Connection refused (os error 111)`)), "unknown"],
+    [failed(new Error(`${sending} (SendRequest): connection closed before message completed`)), "unknown"],
+    [failed(new Error(`${sending} (Connect): invalid peer certificate: UnknownIssuer`)), "permanent"],
+    [new TypeError("Fetch failed: Maximum number of redirects (20) reached"), "permanent"],
+    // Browsers, and what only a function of the application throws.
+    [new TypeError("Failed to fetch"), "unknown"],
+    [undefined, "unknown"],
+    ["redirect count exceeded", "unknown"],
+    [{ message: Symbol("x"), code: 23, cause: { message: 1n, code: Symbol("y") } }, "unknown"],
+  ] as const) {
+    const { outcome, isUnprocessed } = errorOutcome(error);
+    const found = outcome.kind === "permanent" ? "permanent" : isUnprocessed ? "not-sent" : "unknown";
+    assert.equal(found, meaning, String(error));
   }
 });
 

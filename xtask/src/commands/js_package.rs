@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::shell::{Shell, is_installed};
 use crate::steps::packages::{esbuild, typescript};
@@ -14,7 +14,7 @@ const TYPES_WRONG: &str = "@arethetypeswrong/cli@0.18.5";
 const TYPESCRIPT: &str = "typescript@5.9.3";
 
 /// What a program may write that has nothing but the package. The type annotations are checked, and the rest is run.
-const CONSUMER: &str = r#"import { delays, fetchRetry, parsePolicy, Policy, QuietPeriods, ReconnectingWebSocket, retry, RetryError, TokenBudget } from "stagger-client";
+pub(super) const CONSUMER: &str = r#"import { delays, fetchRetry, parsePolicy, Policy, QuietPeriods, ReconnectingWebSocket, retry, RetryError, TokenBudget } from "stagger-client";
 
 const policy: Policy = parsePolicy("constant base=1ms jitter=none max-attempts=3");
 const budget = new TokenBudget({ capacity: 100 });
@@ -40,29 +40,34 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     let source = workspace::root().join("clients/js");
     typescript()?.directory(&source).args(["--project", "tsconfig.build.json"]).run()?;
     let directory = workspace::target_directory("js-package")?;
-    if directory.is_dir() {
-        fs::remove_dir_all(&directory)?;
-    }
-    let installed = directory.join("node_modules/stagger-client");
-    fs::create_dir_all(&installed)?;
-    let pack =
-        Shell::new("npm").directory(&source).args(["pack", "--silent", "--ignore-scripts", "--pack-destination"]);
-    let packed = pack.args([&directory]).output()?;
-    let archive = directory.join(packed.trim());
+    let archive = install(&source, &directory)?;
     let npx = |tool| Shell::new("npx").directory(&directory).args(["--yes", tool]);
     npx(PUBLINT).args([&archive]).args(["--strict"]).run()?;
     // A program in the syntax of CommonJS imports the package with `import()`.
     npx(TYPES_WRONG).args([&archive]).args(["--no-emoji", "--profile", "esm-only"]).run()?;
+    use_it(&directory)?;
+    println!("{} works", archive.file_name().unwrap_or_default().display());
+    Ok(())
+}
+
+/// Packs the compiled client, and unpacks it as npm would for a program in `directory`, which is emptied first. Returns the
+/// archive.
+pub(super) fn install(source: &Path, directory: &Path) -> Result<PathBuf> {
+    if directory.is_dir() {
+        fs::remove_dir_all(directory)?;
+    }
+    let installed = directory.join("node_modules/stagger-client");
+    fs::create_dir_all(&installed)?;
+    fs::write(directory.join("package.json"), r#"{ "type": "module" }"#)?;
+    let pack = Shell::new("npm").directory(source).args(["pack", "--silent", "--ignore-scripts", "--pack-destination"]);
+    let archive = directory.join(pack.args([directory]).output()?.trim());
     let extract = Shell::new("tar").args(["--strip-components=1", "--extract", "--file"]).args([&archive]);
     extract.args(["--directory".as_ref(), &*installed]).run()?;
-    use_it(&directory)?;
-    println!("{} works", packed.trim());
-    Ok(())
+    Ok(archive)
 }
 
 /// Checks the types of a program that has the package, bundles it, and runs it, bundled or not.
 fn use_it(directory: &Path) -> Result {
-    fs::write(directory.join("package.json"), r#"{ "type": "module" }"#)?;
     fs::write(directory.join("consumer.ts"), CONSUMER)?;
     for [module, resolution] in [["ES2022", "bundler"], ["node16", "node16"]] {
         let tsc = Shell::new("npx").directory(directory).args(["--yes", "--package", TYPESCRIPT, "tsc", "consumer.ts"]);

@@ -9,6 +9,7 @@ pub(crate) mod deny;
 pub(crate) mod dist;
 pub(crate) mod image;
 pub(crate) mod js_package;
+pub(crate) mod js_runtimes;
 pub(crate) mod lowest;
 pub(crate) mod msrv;
 pub(crate) mod mutants;

@@ -19,18 +19,8 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
         return Err("`node` is not in PATH: install Node 20 or later, on Debian the package nodejs".into());
     }
     let package = workspace::root().join("clients/js");
-    for project in ["tsconfig.json", "tsconfig.build.json"] {
-        // What was compiled from a file that does not exist anymore would still be tested, or packed.
-        for output in ["build", "dist"].map(|name| package.join(name)) {
-            if project == "tsconfig.json" && output.is_dir() {
-                fs::remove_dir_all(output)?;
-            }
-        }
-        typescript()?.directory(&package).args(["--project", project]).run()?;
-    }
+    let tests = compile(&package)?;
     let mut passed = 0_u32;
-    let tests = files(&package.join("build/test"), "js")?;
-    let tests = tests.iter().filter(|path| path.to_string_lossy().ends_with(".test.js"));
     // Node has a WebSocket of its own since version 22; before, behind this flag.
     let run = Shell::new("node")
         .directory(&package)
@@ -43,6 +33,22 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     let sizes: Result<Vec<_>> = MAX_BYTES.iter().map(|(name, most)| check_size(&package, name, *most)).collect();
     check_files(&package)?;
     Ok(Some(format!("{passed} passed, compressed: {}", sizes?.join(", "))))
+}
+
+/// Compiles the client and its tests. Returns the files of the tests.
+pub(crate) fn compile(package: &Path) -> Result<Vec<PathBuf>> {
+    // What was compiled from a file that does not exist anymore would still be tested, or packed.
+    for output in ["build", "dist"].map(|name| package.join(name)) {
+        if output.is_dir() {
+            fs::remove_dir_all(output)?;
+        }
+    }
+    for project in ["tsconfig.json", "tsconfig.build.json"] {
+        typescript()?.directory(package).args(["--project", project]).run()?;
+    }
+    let mut tests = files(&package.join("build/test"), "js")?;
+    tests.retain(|path| path.to_string_lossy().ends_with(".test.js"));
+    Ok(tests)
 }
 
 /// The limits of pages that import one name alone: minified, and compressed by gzip.

@@ -21,6 +21,9 @@ use crate::support::{SECOND, unlimited};
 const PORT: &str = "JAVASCRIPT_SERVER_PORT";
 const STORE: &str = "JAVASCRIPT_SERVER_STORE";
 pub(crate) const READY: &str = "the server is listening";
+/// The program that runs the client, and its arguments, if it is another one than Node: `cargo xtask js-runtimes` sets them.
+const RUNTIME: &str = "JAVASCRIPT_RUNTIME";
+const RUNTIME_ARGUMENTS: &str = "JAVASCRIPT_RUNTIME_ARGUMENTS";
 const MESSAGES: u64 = 400;
 
 /// Returns the program that serves on this port with this store.
@@ -44,6 +47,15 @@ fn bundled(directory: &Path) -> PathBuf {
     let bundled = bundler.arg(format!("--outfile={}", module.display())).run(60 * SECOND).unwrap();
     assert_eq!(bundled.code(), Some(0), "{}", bundled.stderr_text());
     module
+}
+
+/// Returns the command that runs a module.
+fn runtime() -> Program {
+    match env::var_os(RUNTIME) {
+        Some(path) => Program::at(path).args(env::var(RUNTIME_ARGUMENTS).unwrap_or_default().split_ascii_whitespace()),
+        // Node has a WebSocket of its own since version 22; before, behind this flag.
+        None => Program::find("node").unwrap().arg("--experimental-websocket"),
+    }
 }
 
 /// The numbers that were received, in a file that outlives the server: a message is written before it is acknowledged.
@@ -129,10 +141,8 @@ fn a_client_in_javascript_loses_and_doubles_nothing_over_kills_of_the_server() {
     let mut server = Server::start(server(port.number(), &store), ready, 30 * SECOND).unwrap();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/javascript/page.mjs");
-    let page = Program::find("node").unwrap().arg("--experimental-websocket").arg(script);
-    let page =
-        page.env("CLIENT", client).env("ADDRESS", port.address().to_string()).env("MESSAGES", MESSAGES.to_string());
-    let page = page.spawn().unwrap();
+    let page = runtime().arg(script).env("CLIENT", client).env("ADDRESS", port.address().to_string());
+    let page = page.env("MESSAGES", MESSAGES.to_string()).spawn().unwrap();
     let mut kills = 0;
     while page.is_running() && kills < 20 {
         // The client is connected again when its next message is stored.
