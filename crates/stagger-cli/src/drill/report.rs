@@ -25,7 +25,7 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
                 let down = Duration::try_from_secs_f64(measured.down_s.unwrap_or(0.0)).unwrap_or_default();
                 let simulated = foreign::simulate(&scenario, &run.policy, seed, down);
                 let real = view.figures(&scenario, peak);
-                measured.agreement = Some(foreign::agreement(&real, &simulated, !measured.warnings.is_empty()));
+                measured.agreement = Some(foreign::agreement(&real, &simulated, &mut measured.warnings, &run.doubts));
                 (real.figures, simulated.into_iter().next().unwrap_or_default().figures)
             }
         };
@@ -77,7 +77,13 @@ mod tests {
         let ms = Duration::from_millis;
         let attempts = vec![AttemptTrace { sent: ms(300), answered: Some(ms(310)) }];
         let traces = vec![ClientTrace { lost: ms(50), attempts, outcome: ClientOutcome::Connected }];
-        Run { name: name.to_owned(), policy: Policy::DEFAULT, observed: Observed::ByClients(traces), measured }
+        Run {
+            name: name.to_owned(),
+            policy: Policy::DEFAULT,
+            observed: Observed::ByClients(traces),
+            measured,
+            doubts: Vec::new(),
+        }
     }
 
     #[test]

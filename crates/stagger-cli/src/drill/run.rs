@@ -20,7 +20,7 @@ use super::settings::Settings;
 use super::status::Snapshot;
 use super::target::ExternalServer;
 use super::timer_lag::TimerLag;
-use super::warnings::{LATE_S, warnings};
+use super::warnings::{LATE_S, saturation, warnings};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::output::write::say;
@@ -47,6 +47,8 @@ pub(super) struct Run {
     pub(super) policy: Policy,
     pub(super) observed: Observed,
     pub(super) measured: Measurements,
+    /// Reasons why the figures may differ from those of simulations, which do not matter if they agree.
+    pub(super) doubts: Vec<String>,
 }
 
 /// What the figures of a run are computed from.
@@ -318,6 +320,7 @@ impl Drill<'_> {
         measured.max_timer_delay_s = self.timer_lag.take().as_secs_f64();
         measured.peak_cpu_ratio = storm.busiest;
         measured.warnings = warnings(&measured, LATE_S, "lower --clients");
+        measured.warnings.extend(saturation(&measured));
         let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
             measured.warnings.push(format!(
@@ -328,7 +331,13 @@ impl Drill<'_> {
             let unaffected = self.clients as usize - traces.len();
             measured.warnings.push(format!("{unaffected} clients never lost their connections"));
         }
-        Run { name: name.to_owned(), policy: *policy, observed: Observed::ByClients(traces), measured }
+        Run {
+            name: name.to_owned(),
+            policy: *policy,
+            observed: Observed::ByClients(traces),
+            measured,
+            doubts: Vec::new(),
+        }
     }
 }
 

@@ -24,11 +24,13 @@ pub(in crate::drill) fn simulate(
     seeds.map(|seed| view(everyone.run(policy, seed))).collect()
 }
 
-/// Compares the figures that a policy is judged by. There is no verdict if a run is `unreliable`.
+/// Compares the figures that a policy is judged by. There is no verdict if there are `warnings`, to which the doubts are added if a
+/// figure differs.
 pub(in crate::drill) fn agreement(
     measured: &ServerFigures,
     simulated: &[ServerFigures],
-    is_unreliable: bool,
+    warnings: &mut Vec<String>,
+    doubts: &[String],
 ) -> Agreement {
     type Figure = fn(&ServerFigures) -> Option<f64>;
     // Each with the difference that is noise: of attempts, of attempts per client, of a time, of clients.
@@ -59,7 +61,11 @@ pub(in crate::drill) fn agreement(
     });
     let mut agreement = Agreement::default();
     agreement.figures = compared.collect();
-    agreement.agrees = (!is_unreliable).then(|| agreement.figures.iter().all(|compared| compared.agrees));
+    let agrees = agreement.figures.iter().all(|compared| compared.agrees);
+    if !agrees {
+        warnings.extend_from_slice(doubts);
+    }
+    agreement.agrees = warnings.is_empty().then_some(agrees);
     agreement.simulations = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
     agreement
 }
@@ -97,7 +103,7 @@ mod tests {
         let agrees = |measured: &str, simulated: &str| {
             let [measured, simulated] = [measured, simulated]
                 .map(|text| simulate(&scenario, &text.parse().unwrap(), Seed::new(9), Duration::ZERO));
-            agreement(&measured[0], &simulated, false)
+            agreement(&measured[0], &simulated, &mut Vec::new(), &[])
         };
         let policy = "exponential base=1s cap=8s max-attempts=none";
         assert_eq!(agrees(policy, policy).agrees, Some(true));
@@ -108,14 +114,32 @@ mod tests {
     }
 
     #[test]
+    fn a_doubt_matters_only_if_a_figure_differs_and_a_warning_always() {
+        let run =
+            |text: &str| simulate(&scenario(100, Duration::ZERO), &text.parse().unwrap(), Seed::new(9), Duration::ZERO);
+        let [one, other] = ["constant base=1s max-attempts=none", "constant base=4s max-attempts=none"].map(run);
+        let doubts = ["busy".to_owned()];
+        for (simulated, before, agrees, after) in [
+            (&one, &[][..], Some(true), &[][..]),
+            (&one, &["dropped"], None, &["dropped"]),
+            (&other, &[], None, &["busy"]),
+            (&other, &["dropped"], None, &["dropped", "busy"]),
+        ] {
+            let mut warnings: Vec<String> = before.iter().map(|&text| text.to_owned()).collect();
+            assert_eq!(agreement(&one[0], simulated, &mut warnings, &doubts).agrees, agrees);
+            assert_eq!(warnings, after);
+        }
+        assert_eq!(agreement(&one[0], &other, &mut Vec::new(), &[]).agrees, Some(false));
+    }
+
+    #[test]
     fn clients_that_give_up_agree_with_simulated_clients_that_do_and_with_no_others() {
         let scenario = scenario(1_000, seconds(5));
         let run = |text: &str| simulate(&scenario, &text.parse().unwrap(), Seed::new(9), seconds(5));
         let [few, many] = [3, 20].map(|most| run(&format!("constant base=1s jitter=none max-attempts={most}")));
         assert_eq!(few[0].figures.recovered_p99, None, "no client is back before the server");
-        assert_eq!(agreement(&few[0], &few, false).agrees, Some(true));
-        assert_eq!(agreement(&few[0], &few, true).agrees, None);
-        let other = agreement(&few[0], &many, false);
+        assert_eq!(agreement(&few[0], &few, &mut Vec::new(), &[]).agrees, Some(true));
+        let other = agreement(&few[0], &many, &mut Vec::new(), &[]);
         let half = other.figures.iter().find(|compared| compared.figure == "recovered_p50_s").unwrap();
         assert_eq!((half.measured, half.agrees, other.agrees), (None, false, Some(false)));
         assert!(half.simulated.is_some(), "with more attempts, half of the clients are back");

@@ -4,6 +4,7 @@
 
 mod compare;
 mod guard;
+mod load;
 mod program;
 mod run;
 mod view;

@@ -6,11 +6,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use stagger_core::Policy;
 use stagger_sim::storm::Measurements;
 
-use super::super::counters::{CpuTicks, ProcessTicks, TcpCounters};
-use super::super::run::{Drill, Observed, Run, RunError, SETTLE, TICK, TICKS_PER_SECOND};
+use super::super::counters::TcpCounters;
+use super::super::run::{Drill, Observed, Run, RunError, SETTLE, TICK};
 use super::super::serve::{ServeArgs, Served, ServerStatus};
 use super::super::server::Server;
-use super::super::warnings::{LATE_S, warnings};
+use super::super::warnings::{LATE_S, saturation, warnings};
+use super::load::Load;
 use super::program::{CommandLine, Program};
 use super::view::ServerView;
 use crate::output::error::CliError;
@@ -37,9 +38,6 @@ const CONNECT_STALL: Duration = Duration::from_secs(15);
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time that all clients stay connected before the storm counts as over.
 const RECOVERED: Duration = Duration::from_secs(1);
-/// Share of a processor in one second beyond which a process has used all of it.
-const SATURATED: f64 = 0.97;
-
 /// Runs the drill with the clients of a command and one policy.
 pub(in crate::drill) fn run(
     drill: &Drill<'_>,
@@ -62,7 +60,7 @@ pub(in crate::drill) fn run(
     let counters = TcpCounters::read();
     drill.timer_lag.take();
     let mut load = Load::default();
-    load.sample(&storm.programs);
+    load.sample(&storm.processes());
     let started = Instant::now();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
@@ -83,14 +81,14 @@ pub(in crate::drill) fn run(
     [measured.listen_overflows, measured.listen_drops, measured.syn_retransmits, measured.segments_retransmitted] =
         TcpCounters::read().since(&counters).0;
     measured.max_timer_delay_s = drill.timer_lag.take().as_secs_f64();
-    measured.peak_cpu_ratio = CpuTicks::busiest(&load.machine, TICKS_PER_SECOND);
+    measured.peak_cpu_ratio = load.peak_cpu_ratio();
     measured.client = Some(clients.command.text.clone());
     measured.warnings = warnings(&measured, LATE_S, "lower --clients");
-    measured.warnings.extend(load.warning());
     measured.warnings.extend(excess(drill.clients, &served));
+    let doubts = load.doubts().into_iter().chain(saturation(&measured)).collect();
     let view = ServerView::of_server(&served);
     measured.server = Some(served.counts);
-    Ok(Run { name: name.to_owned(), policy: *policy, observed: Observed::ByServer(view), measured })
+    Ok(Run { name: name.to_owned(), policy: *policy, observed: Observed::ByServer(view), measured, doubts })
 }
 
 /// Returns a half of the 10th and the 90th percentile of the round trips of TCP to the server.
@@ -263,7 +261,7 @@ impl Storm<'_> {
         let wanted = u64::from(self.drill.clients);
         let mut recovered = None;
         while started.elapsed() < self.drill.settings.horizon {
-            load.sample(&self.programs);
+            load.sample(&self.processes());
             let now = server.status()?;
             self.check_excess(now)?;
             if now.active == wanted {
@@ -328,6 +326,11 @@ impl Storm<'_> {
         Ok(None)
     }
 
+    /// Returns the numbers of the clients' processes.
+    fn processes(&self) -> Vec<Option<u32>> {
+        self.programs.iter().map(|program| program.process).collect()
+    }
+
     fn has_ended(&mut self) -> Result<bool, RunError> {
         let mut ended = true;
         for program in &mut self.programs {
@@ -348,33 +351,5 @@ impl Storm<'_> {
         let program = &mut self.programs[process];
         program.end();
         program.error(what).into()
-    }
-}
-
-/// The load of the machine and of the clients' processes during the storm, sampled at each tick.
-#[derive(Debug, Default)]
-struct Load {
-    machine: Vec<CpuTicks>,
-    processes: Vec<Vec<ProcessTicks>>,
-}
-
-impl Load {
-    fn sample(&mut self, programs: &[Program]) {
-        let machine = CpuTicks::read();
-        self.machine.extend(machine);
-        self.processes.resize_with(programs.len(), Vec::new);
-        for (samples, program) in self.processes.iter_mut().zip(programs) {
-            samples.extend(program.process.and_then(|process| ProcessTicks::read(process, machine)));
-        }
-    }
-
-    /// Returns a warning if a process of the clients has used all of a processor, as programs with one thread do.
-    fn warning(&self) -> Option<String> {
-        let busiest = self.processes.iter().filter_map(|samples| ProcessTicks::busiest(samples, TICKS_PER_SECOND));
-        let share = busiest.reduce(f64::max).filter(|share| *share > SATURATED)?;
-        Some(format!(
-            "a process of the clients used {:.0}% of a processor in one second (lower --clients, or raise --processes)",
-            100.0 * share
-        ))
     }
 }
