@@ -20,9 +20,9 @@ Without arguments, runs three policies with 3,000 clients each, which takes half
 20 seconds.
 
 The report has two rows per policy: measured, and simulated with the same random delays and with the latency, disconnect \
-window and downtime that were measured. `drill outage` measures the latency, and says whether both agree: whether success, \
-attempts per request and longest queue are at most 10% outside the range of eight simulations. A run is marked unreliable, and has no verdict, if the machine, rather than the policy, may have \
-shaped the result. Assertions use the same metric names as in `stagger simulate` and apply to the measured rows only. \
+window and downtime that were measured. They agree if the most attempts in any 100 ms, the attempts per client, and the times when half and 99% were back are at most 10% \
+outside the range of eight simulations; in `drill outage`, if success, attempts per request and longest queue are. A run is marked unreliable, and has no verdict, if the machine, \
+rather than the policy, may have shaped the result. Assertions use the same metric names as in `stagger simulate` and apply to the measured rows only. \
 After Ctrl-C, the report contains the runs that have finished.
 
 A command of --client is started without a shell. It opens STAGGER_DRILL_CLIENTS WebSockets to STAGGER_DRILL_URL, which reconnect whenever they are lost, until it is killed with its process group. If its clients can, they use STAGGER_DRILL_POLICY, STAGGER_DRILL_SEED, and STAGGER_DRILL_FIRST, the number of the first client of the process. What it prints is shown only if it fails.
@@ -123,8 +123,8 @@ pub(crate) struct DrillArgs {
     #[arg(long, value_name = "POLICY,...", help_heading = "Drill")]
     pub(super) compare: Vec<String>,
 
-    /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s'; with
-    /// --client also agrees=yes
+    /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s', or
+    /// agrees=yes
     #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Drill")]
     pub(super) assert: Vec<String>,
 

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     let settings = Settings::new(args)?;
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
-    let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any), args.client.is_some())?;
+    let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any), true)?;
     let foreign = settings.foreign.as_ref();
     let is_relayed = foreign.is_some_and(|clients| clients.server.is_some());
     let (clients, clients_note) = limits::clients(settings.clients, if is_relayed { 2 } else { 1 })?;

@@ -11,6 +11,7 @@ mod agreement;
 mod args;
 mod client;
 mod command;
+mod compare;
 mod counters;
 mod fleet;
 mod foreign;

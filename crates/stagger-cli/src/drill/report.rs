@@ -3,6 +3,7 @@ use core::time::Duration;
 use stagger_sim::reconnect::{self, ReconnectFigures, ReconnectRecorder, ReconnectScenario};
 use stagger_sim::storm::{Measurements, StormReport};
 
+use super::compare::{ComparedRun, agreement, simulations, with_everyone};
 use super::foreign;
 use super::log::ClientTrace;
 use super::run::{Observed, Run};
@@ -20,15 +21,18 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
         let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
         let mut measured = run.measured.clone();
         let (real, simulated) = match &run.observed {
-            Observed::ByClients(traces) => (by_clients(traces, &scenario, peak), scenario.run(&run.policy, seed)),
+            Observed::ByClients(traces) => {
+                let of_clients = |figures| ComparedRun::of_clients(figures, SAMPLED_CLIENTS);
+                let simulated: Vec<_> = simulations(&scenario, &run.policy, seed).map(of_clients).collect();
+                (of_clients(by_clients(traces, &with_everyone(&scenario), peak)), simulated)
+            }
             Observed::ByServer(view) => {
                 let down = Duration::try_from_secs_f64(measured.down_s.unwrap_or(0.0)).unwrap_or_default();
-                let simulated = foreign::simulate(&scenario, &run.policy, seed, down);
-                let real = view.figures(&scenario, peak);
-                measured.agreement = Some(foreign::agreement(&real, &simulated, &mut measured.warnings, &run.doubts));
-                (real.figures, simulated.into_iter().next().unwrap_or_default().figures)
+                (view.figures(&scenario, peak), foreign::simulate(&scenario, &run.policy, seed, down))
             }
         };
+        measured.agreement = Some(agreement(&real, &simulated, &mut measured.warnings, &run.doubts));
+        let (real, simulated) = (real.figures, simulated.into_iter().next().unwrap_or_default().figures);
         let row = |kind: &str| format!("{}, {kind}", run.name);
         storm = storm.with_strategy(row("measured"), &run.policy, [(seed, &real)]).with_measurements(measured);
         storm = storm.with_strategy(row("simulated"), &run.policy, [(seed, &simulated)]);

@@ -320,24 +320,18 @@ impl Drill<'_> {
         measured.max_timer_delay_s = self.timer_lag.take().as_secs_f64();
         measured.peak_cpu_ratio = storm.busiest;
         measured.warnings = warnings(&measured, LATE_S, "lower --clients");
-        measured.warnings.extend(saturation(&measured));
         let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
             measured.warnings.push(format!(
                 "{exhausted} attempts failed for lack of local ports or file descriptors (lower --clients)"
             ));
         }
+        let doubts = saturation(&measured).into_iter().collect();
         if traces.len() < self.clients as usize {
             let unaffected = self.clients as usize - traces.len();
             measured.warnings.push(format!("{unaffected} clients never lost their connections"));
         }
-        Run {
-            name: name.to_owned(),
-            policy: *policy,
-            observed: Observed::ByClients(traces),
-            measured,
-            doubts: Vec::new(),
-        }
+        Run { name: name.to_owned(), policy: *policy, observed: Observed::ByClients(traces), measured, doubts }
     }
 }
 

@@ -59,6 +59,10 @@ fn all_clients_reconnect_after_a_kill_and_the_server_counts_the_same_connections
     assert!(server.peak_backlog <= 21, "{server:?}");
     assert!(measured.down_s.is_some_and(|down| down > 0.0) && measured.disconnect_window_s > 0.0, "{measured:?}");
     assert!(measured.listen_drops.is_some() || !cfg!(target_os = "linux"), "{measured:?}");
+    let agreement = measured.agreement.as_ref().expect("a comparison");
+    assert_eq!((agreement.simulations, agreement.figures.len()), (8, 5));
+    let agrees = agreement.figures.iter().all(|compared| compared.agrees);
+    assert_eq!(agreement.agrees, measured.warnings.is_empty().then_some(agrees), "{measured:?}");
     assert_eq!(simulated.measured, None);
 }
 
@@ -94,9 +98,14 @@ fn policies_run_one_after_another_and_each_is_in_the_reports() {
         drill(&["--clients=60", "--compare", EAGER, "--compare", "patient: exponential base=100ms spread=300ms"]);
     let seen = see(command.arg("-o").arg(&html).arg("--svg").arg(&svg));
     let text = &seen.exits(0).stdout;
-    for part in
-        ["eager, measured", "eager, simulated", "patient, measured", "attempts reached the server", "timers up to"]
-    {
+    for part in [
+        "eager, measured",
+        "eager, simulated",
+        "patient, measured",
+        "attempts reached the server",
+        "timers up to",
+        "the largest difference is that of",
+    ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     let page = fs::read_to_string(html).unwrap();

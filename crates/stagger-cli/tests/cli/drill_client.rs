@@ -130,7 +130,7 @@ fn invalid_combinations_are_rejected_with_a_remedy() {
         (&["--client", "", "--policy", "socket.io"], "the command is empty"),
         (&["--client", "x", "--policy", "socket.io", "--processes", "0"], "--processes"),
         (&["--client", "x", "--url", "ws://127.0.0.1:1/"], "cannot be used with"),
-        (&["--assert", "agrees=yes"], "unknown metric `agrees`"),
+        (&["--assert", "agree=yes"], "unknown metric `agree`"),
         (&["--server", "x"], "--client"),
         (&["outage", "--client", "x"], "--client is of the other scenario"),
     ] {

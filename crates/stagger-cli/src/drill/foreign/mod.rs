@@ -2,15 +2,13 @@
 //!
 //! Everything is measured at the drill's server, or at a relay in front of the clients' own server.
 
-mod compare;
 mod guard;
 mod load;
 mod program;
 mod run;
 mod view;
 
-pub(super) use compare::{agreement, simulate};
 pub(crate) use guard::{GuardArgs, guard};
 pub(super) use program::CommandLine;
 pub(super) use run::{ForeignClients, run};
-pub(super) use view::ServerView;
+pub(super) use view::{ServerView, simulate};
