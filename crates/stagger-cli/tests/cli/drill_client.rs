@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Files, Running, Seen, eventually, see, stagger, state};
+use crate::support::{Files, Running, Seen, eventually, see, stagger, state, unpacked};
 
 /// Clients that reconnect half a second after a loss or a failed attempt, without jitter.
 const CLIENTS: &str = "\
@@ -75,6 +75,46 @@ fn clients_of_a_command_are_measured_at_the_server_and_compared_with_their_polic
     assert_eq!(agreement["agrees"].to_string(), verdict);
     for text in [markdown, page].map(|path| fs::read_to_string(path).unwrap()) {
         assert!(text.contains("the largest difference is that of") && text.contains("clients.mjs"), "{text}");
+    }
+}
+
+/// Lays out `clients/js` and its driver as in the repository, with the client bundled to one module, and returns the driver's command.
+fn ours(files: &Files) -> String {
+    let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients");
+    let module = format!("--outfile={}", files.path("js/dist/index.js").display());
+    let mut bundler = Command::new(unpacked("esbuild"));
+    let bundler =
+        bundler.arg(format!("{clients}/js/src/index.ts")).args(["--bundle", "--format=esm", "--target=es2022"]);
+    see(bundler.args([module.as_str(), "--log-level=warning"])).exits(0);
+    files.write("package.json", r#"{ "type": "module" }"#);
+    fs::create_dir(files.path("drill")).expect("an empty directory");
+    for name in ["drill.mjs", "ours.mjs"] {
+        fs::copy(format!("{clients}/drill/{name}"), files.path("drill").join(name)).expect("a driver");
+    }
+    format!("node --experimental-websocket --no-warnings {}", files.path("drill/ours.mjs").display())
+}
+
+/// If the machine was busy, there is no verdict, and the run is repeated.
+#[test]
+fn our_client_in_javascript_spreads_its_attempts_as_its_policy_says() {
+    let files = Files::new();
+    let client = ours(&files);
+    let policy = "ours: exponential base=200ms cap=1s spread=1500ms max-attempts=inf stable-after=0s";
+    for _ in 0..3 {
+        let mut command =
+            stagger(["drill", "--clients=50", "--capacity=1k/s", "--client", &client, "--compare", policy]);
+        let run = measured(&see(command.arg("--json")));
+        let agreement = &run["measured"]["agreement"];
+        let burst = &agreement["figures"][0];
+        assert_eq!(burst["figure"], "burst_100ms");
+        let number = |value: &Value| value.as_f64().expect("a number");
+        // All 50 clients come within 100 ms if they have no spread.
+        assert!(number(&burst["measured"]) <= 1.5 * number(&burst["simulated_max"]) + 3.0, "{run:#}");
+        assert_eq!((&run["connected"], &run["attempts"]), (&50.into(), &50.into()), "{run:#}");
+        if agreement["agrees"] == true {
+            return;
+        }
+        assert!(agreement["agrees"].is_null(), "{run:#}");
     }
 }
 

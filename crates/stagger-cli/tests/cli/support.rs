@@ -1,7 +1,6 @@
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -9,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Instant;
+use std::{env, fs};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -38,6 +38,14 @@ pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
     }
     command.env("LANG", "C.UTF-8").env("TERM", "xterm").args(args).stdin(Stdio::null());
     command
+}
+
+/// Finds a program in `PATH`, or where `cargo xtask ci --only packages` unpacks it.
+pub(crate) fn unpacked(name: &str) -> PathBuf {
+    let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/bin");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut places = env::split_paths(&path).chain([unpacked]).map(|place| place.join(name));
+    places.find(|place| place.is_file()).unwrap_or_else(|| panic!("{name}: run `cargo xtask ci --only packages`"))
 }
 
 /// Returns `stagger run` with short delays and these arguments.

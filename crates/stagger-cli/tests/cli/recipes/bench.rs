@@ -1,7 +1,6 @@
 //! A directory in which the lines of a recipe run, with stand-ins for the programs that they call.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
@@ -89,12 +88,4 @@ impl Bench {
     pub(super) fn path(&self, name: &str) -> String {
         self.files.path(name).display().to_string()
     }
-}
-
-/// Finds a program in `PATH`, or where `cargo xtask ci --only packages` unpacks it.
-pub(super) fn unpacked(name: &str) -> PathBuf {
-    let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/bin");
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut places = env::split_paths(&path).chain([unpacked]).map(|place| place.join(name));
-    places.find(|place| place.is_file()).unwrap_or_else(|| panic!("{name}: run `cargo xtask ci --only packages`"))
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use super::bench::{Bench, unpacked};
+use super::bench::Bench;
 use super::page::{code, with};
-use crate::support::{Running, eventually, see};
+use crate::support::{Running, eventually, see, unpacked};
 
 #[test]
 fn crontab_accepts_the_table() {
