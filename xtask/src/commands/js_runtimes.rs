@@ -24,8 +24,11 @@ struct Runtime {
     path: PathBuf,
 }
 
-/// Runs the JavaScript client in the runtimes of these paths: its tests, a program that has nothing but the package, and a
-/// client whose server in Rust is killed.
+/// Programs that have nothing but the package.
+const PROGRAMS: [&str; 2] = ["workers.mjs", "worker.mjs"];
+
+/// Runs the JavaScript client in the runtimes of these paths: its tests, programs that have nothing but the package, one of them
+/// with a worker, and a client whose server in Rust is killed.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     let runtimes = runtimes(arguments)?;
     if !is_installed("npm") {
@@ -36,6 +39,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     let directory = workspace::target_directory("js-runtimes")?;
     install(&package, &directory)?;
     fs::write(directory.join("consumer.ts"), CONSUMER)?;
+    for name in PROGRAMS {
+        fs::copy(package.join("runtimes").join(name), directory.join(name))?;
+    }
     let strict = ["--strict", "--target", "ES2022", "--lib", "ES2022,DOM", "--module", "node16"];
     typescript()?.directory(&directory).args(["consumer.ts", "--moduleResolution", "node16"]).args(strict).run()?;
     let lines: Result<Vec<_>> = runtimes.iter().map(|runtime| check(runtime, &package, &tests, &directory)).collect();
@@ -55,10 +61,11 @@ fn check(runtime: &Runtime, package: &Path, tests: &[PathBuf], directory: &Path)
     let program = || Shell::new(&runtime.path).directory(directory);
     match runtime.kind {
         Kind::Node => program().args(["consumer.js"]).run()?,
-        // Checks the types, too.
-        Kind::Deno => program().args(["run", "--check", "--allow-all", "consumer.ts"]).run()?,
+        // Checks the types, too. The client needs no permission but those of the requests that it makes.
+        Kind::Deno => program().args(["run", "--check", "--no-prompt", "consumer.ts"]).run()?,
         Kind::Bun => program().args(["consumer.ts"]).run()?,
     }
+    program().args(runtime.run_arguments()).args([PROGRAMS[0]]).run()?;
     let server = Shell::cargo("test --package stagger-ws --all-features --test server javascript::a_client_in_");
     let server = server.env("JAVASCRIPT_RUNTIME", &runtime.path);
     let mut was_run = false;
@@ -67,7 +74,9 @@ fn check(runtime: &Runtime, package: &Path, tests: &[PathBuf], directory: &Path)
     if !was_run {
         return Err("the test of stagger-ws with a server that is killed was not found".into());
     }
-    Ok(format!("{version}: {passed} tests passed; the package works, and so do clients of a server that is killed"))
+    Ok(format!(
+        "{version}: {passed} tests passed; the package works, also in a worker, and so do clients of a server that is killed"
+    ))
 }
 
 impl Runtime {
