@@ -24,12 +24,23 @@ pub(crate) fn unreliable_runs(storm: &StormReport) -> Vec<String> {
             None => doubted.push((vec![name], &measured.warnings)),
         }
     }
-    let sentence = |(names, warnings): &(Vec<&str>, &[String])| {
-        let these = if names.len() == 1 { "this run" } else { "these runs" };
-        let (names, warnings) = (names.join("; "), warnings.join("; "));
-        format!("unreliable: {names}: the machine, rather than the policy, may have shaped {these}: {warnings}")
-    };
-    doubted.iter().map(sentence).collect()
+    doubted.iter().map(|(names, warnings)| unreliable(names, warnings)).collect()
+}
+
+/// Returns a sentence on these runs, for which the same warnings were given.
+pub(crate) fn unreliable(names: &[&str], warnings: &[String]) -> String {
+    let these = if names.len() == 1 { "this run" } else { "these runs" };
+    let (names, warnings) = (names.join("; "), warnings.join("; "));
+    format!("unreliable: {names}: the machine, rather than the policy, may have shaped {these}: {warnings}")
+}
+
+/// Returns what a comparison with simulations says, and whether it is explained by the figures that differ instead of all.
+pub(crate) const fn verdict_on(agrees: Option<bool>) -> (&'static str, bool) {
+    match agrees {
+        None => ("no verdict, because the run is unreliable", false),
+        Some(true) => ("agrees with the simulations, at most 10% outside their range", false),
+        Some(false) => ("differs from the simulations, more than 10% outside their range", true),
+    }
 }
 
 /// Returns one sentence for each run that was compared with simulations: whether they agree, the figures, and the largest
@@ -50,12 +61,8 @@ fn verdict(agreement: &Agreement) -> String {
         };
         format!("{heading} {} measured, {} simulated{range}", text(compared.measured), text(compared.simulated))
     };
-    let (verdict, shown): (&str, fn(&ComparedFigure) -> bool) = match agreement.agrees {
-        None => ("no verdict, because the run is unreliable", |_| true),
-        Some(true) => ("agrees with the simulations, at most 10% outside their range", |_| true),
-        Some(false) => ("differs from the simulations, more than 10% outside their range", |compared| !compared.agrees),
-    };
-    let figures = agreement.figures.iter().filter(|compared| shown(compared)).map(figure);
+    let (verdict, by_differences) = verdict_on(agreement.agrees);
+    let figures = agreement.figures.iter().filter(|compared| !by_differences || !compared.agrees).map(figure);
     let mut parts = vec![verdict.to_owned()];
     parts.push(figures.collect::<Vec<_>>().join("; "));
     if let Some((compared, difference)) = agreement.largest_difference() {

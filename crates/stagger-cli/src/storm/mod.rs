@@ -35,6 +35,7 @@ pub(crate) use csv::csv_text;
 pub(crate) use finish::{RunCount, finish};
 pub(crate) use interrupt::Interrupt;
 pub(crate) use markdown::escaped as markdown_text;
+pub(crate) use measurements::{unreliable, verdict_on};
 pub(crate) use outputs::{Format, OutputArgs, Outputs};
 pub(crate) use progress::ProgressLine;
 pub(crate) use timeline::{SAMPLED_CLIENTS, Timeline, downsample, resample};

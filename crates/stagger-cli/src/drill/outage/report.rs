@@ -3,7 +3,7 @@ use super::document::{Document, Figures, PolicyEntry};
 use crate::output::error::CliError;
 use crate::plot::{Cell, Column, RenderOptions, Unit, paragraph, table};
 use crate::simulate::{Metric, VerdictEntry, seconds};
-use crate::storm::{csv_text, markdown_text};
+use crate::storm::{csv_text, markdown_text, unreliable, verdict_on};
 
 /// The columns of the table, each with the key of its figure. The last are left out of a narrow one.
 const COLUMNS: [(&str, &str, bool); 7] = [
@@ -142,9 +142,13 @@ pub(super) fn answer(document: &Document) -> Vec<String> {
     [outcomes.join("; ")].into_iter().chain(document.policies.iter().map(agreement)).collect()
 }
 
-/// Returns a sentence on the machine for each policy.
+/// Returns a sentence on the machine for each policy, and one for each whose run is unreliable.
 pub(super) fn machines(document: &Document) -> impl Iterator<Item = String> {
-    document.policies.iter().map(machine)
+    let unreliable = |policy: &PolicyEntry| {
+        let warnings = &policy.machine.warnings;
+        (!warnings.is_empty()).then(|| unreliable(&[&policy.name], warnings))
+    };
+    document.policies.iter().map(machine).chain(document.policies.iter().filter_map(unreliable))
 }
 
 fn agreement(policy: &PolicyEntry) -> String {
@@ -159,21 +163,9 @@ fn agreement(policy: &PolicyEntry) -> String {
         };
         format!("{heading} {} measured, {} simulated", text(compared.measured), text(compared.simulated))
     };
-    match policy.agrees {
-        None => format!(
-            "unreliable: {name}: no verdict, because the machine, rather than the policy, may have shaped this run: {}",
-            policy.machine.warnings.join("; ")
-        ),
-        Some(true) => {
-            let figures: Vec<_> = policy.comparison.iter().map(figure).collect();
-            format!("{name}: agrees with the simulations, at most 10% outside their range: {}", figures.join("; "))
-        }
-        Some(false) => {
-            let differing = policy.comparison.iter().filter(|compared| !compared.agrees).map(figure);
-            let figures: Vec<_> = differing.collect();
-            format!("{name}: differs from the simulations, more than 10% outside their range: {}", figures.join("; "))
-        }
-    }
+    let (verdict, by_differences) = verdict_on(policy.agrees);
+    let figures = policy.comparison.iter().filter(|compared| !by_differences || !compared.agrees).map(figure);
+    format!("{name}: {verdict}: {}", figures.collect::<Vec<_>>().join("; "))
 }
 
 fn machine(policy: &PolicyEntry) -> String {
