@@ -39,7 +39,14 @@ pub(super) fn warnings(measured: &Measurements, late_s: f64, remedy: &str) -> Ve
 /// Returns a reason for doubt if all processors were busy. Other programs may have kept them busy without any effect on the run.
 pub(super) fn saturation(measured: &Measurements) -> Option<String> {
     let share = measured.peak_cpu_ratio.filter(|share| *share > SATURATED)?;
-    Some(format!("CPU usage reached {:.0}% in one second", share * 100.0))
+    let percent = share * 100.0;
+    // Clients and servers that are before other programs are not slowed down by them.
+    let priority = if cfg!(target_os = "linux") {
+        ", or run the drill with priority over them: `chrt -r 10 stagger drill`"
+    } else {
+        ""
+    };
+    Some(format!("CPU usage reached {percent:.0}% in one second (lower --clients, end other programs{priority})"))
 }
 
 #[cfg(test)]
@@ -63,7 +70,10 @@ mod tests {
             measured.peak_cpu_ratio = Some(0.99);
             measured
         };
-        assert!(saturation(&busy).is_some_and(|doubt| doubt.contains("99%")) && warnings(&busy).is_empty());
+        assert!(
+            saturation(&busy).is_some_and(|doubt| doubt.contains("99% in one second (lower --clients"))
+                && warnings(&busy).is_empty()
+        );
         // Systems other than Linux have no counters.
         assert_eq!(warnings(&Measurements::default()), [""; 0]);
         let signs: [(fn(&mut Measurements), &str); 5] = [
