@@ -326,7 +326,7 @@ impl Drill<'_> {
                 "{exhausted} attempts failed for lack of local ports or file descriptors (lower --clients)"
             ));
         }
-        let doubts = saturation(&measured).into_iter().collect();
+        let doubts = saturation(measured.peak_cpu_ratio, "lower --clients").into_iter().collect();
         if traces.len() < self.clients as usize {
             let unaffected = self.clients as usize - traces.len();
             measured.warnings.push(format!("{unaffected} clients never lost their connections"));

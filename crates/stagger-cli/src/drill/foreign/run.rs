@@ -85,7 +85,7 @@ pub(in crate::drill) fn run(
     measured.client = Some(clients.command.text.clone());
     measured.warnings = warnings(&measured, LATE_S, "lower --clients");
     measured.warnings.extend(excess(drill.clients, &served));
-    let doubts = load.doubts().into_iter().chain(saturation(&measured)).collect();
+    let doubts = load.doubts().into_iter().chain(saturation(measured.peak_cpu_ratio, "lower --clients")).collect();
     let view = ServerView::of_server(&served);
     measured.server = Some(served.counts);
     Ok(Run { name: name.to_owned(), policy: *policy, observed: Observed::ByServer(view), measured, doubts })

@@ -16,7 +16,7 @@ use super::workers::WorkCounts;
 use crate::drill::counters::{CpuTicks, ProcessTicks, TcpCounters};
 use crate::drill::server::Server;
 use crate::drill::timer_lag::TimerLag;
-use crate::drill::warnings::warnings;
+use crate::drill::warnings::{saturation, warnings};
 use crate::output::error::CliError;
 use crate::output::terminal::Term;
 use crate::simulate::seconds;
@@ -89,9 +89,13 @@ impl OutageDrill<'_> {
         let measured = Figures::new(&with_server(recorder.figures(), &record));
         let seeds = (0..SEEDS).map(|offset| Seed::new(self.settings.seed.get().wrapping_add(offset)));
         let simulated: Vec<_> = seeds.map(|seed| Figures::new(&system.run(seed))).collect();
-        let machine = self.machine(&record);
+        let mut machine = self.machine(&record);
         let comparison = compare(&measured, &simulated);
-        let agrees = machine.warnings.is_empty().then(|| comparison.iter().all(|compared| compared.agrees));
+        let agrees = comparison.iter().all(|compared| compared.agrees);
+        if !agrees {
+            machine.warnings.extend(saturation(machine.peak_cpu_ratio, "lower --rate"));
+        }
+        let agrees = machine.warnings.is_empty().then_some(agrees);
         let Some(simulated) = simulated.into_iter().next() else { return Ok(None) };
         let (name, policy) = (name.to_owned(), policy.to_string());
         Ok(Some(PolicyEntry { name, policy, measured, simulated, comparison, agrees, machine }))
