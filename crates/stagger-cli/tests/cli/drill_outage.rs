@@ -50,9 +50,11 @@ fn measured_and_simulated_agree_unless_the_machine_shaped_the_run() {
         figures[series].as_array().expect("a series").iter().map(|count| count.as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!((sum(measured, "requests"), sum(simulated, "requests")), (139, 139));
-    assert_eq!(sum(measured, "attempts"), 139, "{measured:#}");
-    // A machine that stood still may have made other queues.
+    let attempts = sum(measured, "attempts");
+    assert!(attempts <= 139, "{measured:#}");
+    // A machine that stood still may have made other queues, and delayed an attempt beyond its request.
     if warnings.is_empty() {
+        assert!(attempts > 130, "{measured:#}");
         assert!(measured["longest_queue"].as_u64().unwrap() > 10, "{measured:#}");
         assert!(measured["success_ratio_during_fault"].as_f64().unwrap() < 0.9, "{measured:#}");
     }
