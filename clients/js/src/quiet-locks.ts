@@ -1,5 +1,6 @@
 /** One probe for all tabs: a lock of the Web Locks API belongs to the tab whose call is the probe. */
 import type { Clock } from "./clock.js";
+import { whenAborted } from "./retry-wait.js";
 
 /** The part of the platform's `LockManager` that is used. */
 interface Locks {
@@ -24,7 +25,7 @@ function platform(): Locks | undefined {
  * 30 s locks nothing. Resolves with `undefined` as soon as the signal is aborted, too.
  */
 export function lockProbe(name: string, clock: Clock, signal: AbortSignal | undefined): Promise<Unlock | undefined> {
-  return answer<Unlock>(clock, signal, nothing, (locks, settle) =>
+  return answer<Unlock>(clock, signal, nothing, async (locks, settle) =>
     locks.request(name, { ifAvailable: true }, (lock) => {
       if (!lock) {
         settle(undefined);
@@ -71,13 +72,12 @@ function answer<T>(
       const isFirst = !isSettled;
       isSettled = true;
       clock.clearTimeout(timer);
-      signal?.removeEventListener("abort", aborted);
+      forget();
       resolve(value);
       return isFirst;
     };
-    const aborted = () => settle(undefined);
     const timer = clock.setTimeout(() => settle(silent), MAX_MS);
-    signal?.addEventListener("abort", aborted);
+    const forget = whenAborted(signal, () => settle(undefined));
     ask(locks, settle).catch(() => settle(silent));
   });
 }

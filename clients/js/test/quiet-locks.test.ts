@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { fetchRetry } from "../src/fetch-retry.js";
 import { SECOND } from "../src/numbers.js";
@@ -309,6 +310,22 @@ test("locks that others hold do not hold a probe, and no listener is left at a s
   assert.equal(listeners, 0);
   unlock?.();
   tabs.close();
+});
+
+test("locks that are asked for with one signal share its listener, and a platform that throws locks nothing", async () => {
+  locks.reset();
+  const clock = new VirtualClock();
+  const { signal } = new AbortController();
+  const asked = Array.from({ length: 20 }, (_, n) => lockProbe(`lock ${n}`, clock, signal));
+  assert.equal(getEventListeners(signal, "abort").length, 1);
+  const unlocks = await Promise.all(asked);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+  unlocks.forEach((unlock) => unlock?.());
+  locks.request = () => {
+    throw new Error("no locks here");
+  };
+  assert.equal(typeof (await lockProbe("another", clock, signal)), "function");
+  Reflect.deleteProperty(locks, "request");
 });
 
 test("how long a tab had the probe of an earlier pause does not count", () => {
