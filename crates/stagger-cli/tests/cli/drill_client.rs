@@ -65,6 +65,7 @@ fn clients_of_a_command_are_measured_at_the_server_and_compared_with_their_polic
     assert_reconnected_once(&run);
     // What belongs to single clients is not known.
     assert_eq!((&run["attempts_p99"], &run["clients_by_attempts"]), (&Value::Null, &Value::Array(Vec::new())));
+    assert_eq!(run["gave_up"], Value::Null, "a server does not tell which clients have given up");
     let about = &run["measured"];
     assert_eq!(about["client"], client.as_str());
     let agreement = &about["agreement"];

@@ -131,8 +131,8 @@ impl<'a> ReconnectRecorder<'a> {
     /// Records what a server saw of all clients, instead of their traces. Connections beyond the number of clients are ignored.
     ///
     /// A server knows neither which client makes an attempt nor when a client notices a loss, so recovery times run from the start
-    /// of the scenario, and what belongs to single clients is `None`, zero or empty: the attempts and the waits of each, and
-    /// those in flight.
+    /// of the scenario, and what belongs to single clients is `None`, zero or empty: the attempts and the waits of each,
+    /// those in flight, and how many gave up.
     pub fn record_server(&mut self, trace: &ServerTrace<'_>) {
         let tally = &mut self.tally;
         trace.arrivals.iter().for_each(|at| tally.arrivals.add(micros(*at)));

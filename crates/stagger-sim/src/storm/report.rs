@@ -73,8 +73,8 @@ report! {
         t100_s: Option<f64> = seconds(figures.t100), "100% back at" (Seconds, Lower, Secondary);
         /// Number of clients connected at the end.
         connected: u64 = figures.connected, "connected" (Count, Higher, Detail);
-        /// Number of clients that gave up.
-        gave_up: u64 = figures.gave_up, "gave up" (Count, Lower, Primary);
+        /// Number of clients that gave up; `None` if clients are not told apart, as by a server that counts attempts.
+        gave_up: Option<u64> = knows_clients(figures).then_some(figures.gave_up), "gave up" (Count, Lower, Primary);
         /// Number of times that the server crashed again under the clients that returned.
         crashes: u64 = figures.crashes, "crashes" (Count, Lower, Detail);
         /// Number of attempts that a quiet period or a pacer let wait.
@@ -289,6 +289,11 @@ impl From<FluidReport> for RunFigures {
 }
 
 const BIN_S: f64 = TimeSeries::BIN_WIDTH.as_millis() as f64 / 1e3;
+
+/// Returns whether attempts are those of known clients, and not what a server has counted.
+const fn knows_clients(figures: &reconnect::ReconnectFigures) -> bool {
+    figures.connected == 0 || figures.attempts_p50.is_some()
+}
 
 fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
