@@ -104,7 +104,8 @@ test("the signal of an attempt that has succeeded is still aborted with the call
 
 test("without AbortSignal.any a listener stays as long as the value, or the body of a response, is in use", () =>
   everywhere(async () => {
-    if ("any" in AbortSignal) {
+    // What Bun collects cannot be foreseen, and it has AbortSignal.any.
+    if ("any" in AbortSignal || "Bun" in globalThis) {
       return;
     }
     setFlagsFromString("--expose-gc");
