@@ -23,6 +23,8 @@ mod check_traces;
 mod command_line;
 #[path = "cli/completions.rs"]
 mod completions;
+#[path = "cli/configured.rs"]
+mod configured;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/descendants.rs"]

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use serde_json::Value;
 use serde_sarif::sarif::Sarif;
 
 use crate::support::{Files, Seen, see, see_with_input, stagger};
@@ -22,10 +21,6 @@ policy = \"zero max-attempts=3\"
 /// Runs `stagger check` in a directory.
 fn check(files: &Files, args: &[&str]) -> Seen {
     see(stagger(["check"]).args(args).current_dir(files.path(".")).env("COLUMNS", "80"))
-}
-
-fn json(seen: &Seen) -> Value {
-    serde_json::from_str(&seen.stdout).unwrap_or_else(|error| panic!("{error}: {seen:#?}"))
 }
 
 #[test]
@@ -54,7 +49,7 @@ warning[M003]: retries without a budget can exceed the capacity
     assert_eq!(seen.stdout, want);
 
     let seen = check(&files, &["shop.toml", "--json"]);
-    let found = &json(&seen)["files"][0]["findings"][0];
+    let found = &seen.json()["files"][0]["findings"][0];
     assert_eq!(
         (&found["rule"], &found["place"]["line"], &found["place"]["column"]),
         (&"M003".into(), &9.into(), &10.into())
@@ -79,7 +74,7 @@ fn files_come_from_patterns_directories_and_standard_input() {
     for args in [&["deep/"][..], &["deep/[ab].toml"], &["deep/a.toml", "deep/b.toml", "deep/a.toml"], &["."]] {
         let seen = check(&files, &[args, &["--json"]].concat());
         let names: Vec<_> =
-            json(&seen)["files"].as_array().unwrap().iter().map(|file| file["name"].to_string()).collect();
+            seen.json()["files"].as_array().unwrap().iter().map(|file| file["name"].to_string()).collect();
         assert_eq!(names.len(), 2, "{args:?}: {names:?}");
     }
     let seen = see_with_input(stagger(["check", "-"]).env("COLUMNS", "80"), CHAIN.as_bytes());
@@ -108,7 +103,7 @@ fn a_policy_is_no_file_and_is_checked_beside_one() {
     files.write("shop.toml", CHAIN);
     files.write("socket.io", CHAIN);
     let seen = check(&files, &["socket.io", "exponential base=0.5s", "shop.toml", "--json"]);
-    let document = json(&seen);
+    let document = seen.json();
     assert_eq!(document["policies"].as_array().unwrap().len(), 2);
     assert_eq!(document["files"][0]["name"], "shop.toml");
     // Without a policy, there is no note about its circumstances.
@@ -191,7 +186,7 @@ worth knowing:
         assert_eq!(seen.exits(0).stdout, want);
     }
     let seen = check(&files, &["--json", "virtualservice.yaml", "app.service"]);
-    let document = json(&seen);
+    let document = seen.json();
     let note = |file: usize| &document["files"][file]["notes"][0];
     let parts = |file: usize| (&note(file)["kind"], &note(file)["place"]["line"], &note(file)["place"]["column"]);
     assert_eq!(parts(0), (&"unmapped".into(), &7.into(), &50.into()));
@@ -217,7 +212,7 @@ empty.conf: says nothing about retries, restarts or probes; what it includes is
 no findings
 ";
     assert_eq!(seen.exits(0).stdout, want);
-    assert_eq!(json(&check(&files, &["nginx.conf", "--json"]))["files"][0]["notes"][0]["kind"], "not-read");
+    assert_eq!(check(&files, &["nginx.conf", "--json"]).json()["files"][0]["notes"][0]["kind"], "not-read");
 
     files.write("app.service", "[Service]\nRestart=always\nStartLimitIntervalSec=0\n");
     fs::create_dir(files.path("app.service.d")).unwrap();
@@ -245,7 +240,7 @@ fn context_flags_apply_to_files_and_those_without_effect_are_named() {
         assert!(seen.stdout.contains(part), "{part}\n{}", seen.exits(1).stdout);
     }
     let seen = check(&files, &[&["virtualservice.yaml", "--json"], &flags[..]].concat());
-    let flags = &json(&seen)["files"][0]["unused_flags"];
+    let flags = &seen.json()["files"][0]["unused_flags"];
     assert_eq!((&flags[0]["flag"], &flags[1]["flag"]), (&"--attempt-timeout".into(), &"--retry-after".into()));
 
     // A file has its own policy.
@@ -310,7 +305,7 @@ fn sarif_is_of_its_schema_and_has_places_and_fixes() {
     fs::create_dir(files.path("a b")).unwrap();
     files.write("a b/mesh.yaml", MESH);
     let seen = check(&files, &["./a b/mesh.yaml", "socket.io", "--sarif"]);
-    let written = json(&seen);
+    let written = seen.json();
     let read: Sarif = serde_json::from_value(written.clone()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), written);
     let run = &written["runs"][0];
@@ -328,7 +323,7 @@ fn sarif_is_of_its_schema_and_has_places_and_fixes() {
     assert_eq!(change["insertedContent"]["text"], "perTryTimeout: 560ms");
     // A policy of the command line has no place.
     assert!(results.iter().any(|result| result.get("locations").is_none()), "{written}");
-    let none = json(&check(&files, &["a b/mesh.yaml", "--allow", "S013", "--sarif"]));
+    let none = check(&files, &["a b/mesh.yaml", "--allow", "S013", "--sarif"]).json();
     assert_eq!(none["runs"][0]["results"], serde_json::json!([]));
 }
 
@@ -373,7 +368,7 @@ fn findings_of_a_baseline_do_not_count_also_if_their_lines_move() {
     // A new finding counts, and only that.
     files.write("mesh.yaml", MESH.replace("connect-failure", "5xx"));
     let seen = check(&files, &["mesh.yaml", "--baseline", "known.json", "--json"]);
-    let document = json(&seen);
+    let document = seen.json();
     let found: Vec<_> =
         document["files"][0]["findings"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
     seen.exits(1);
@@ -381,112 +376,6 @@ fn findings_of_a_baseline_do_not_count_also_if_their_lines_move() {
 
     let missing = check(&files, &["mesh.yaml", "--baseline", "missing.json"]);
     assert!(missing.exits(125).stderr.contains("--baseline: cannot read missing.json"), "{missing:#?}");
-}
-
-/// Two calls of a mesh, and one that is made once.
-const ROUTES: &str = "\
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: reviews}
-spec:
-  http:
-  - retries: {attempts: 3}
-  - retries: {attempts: 1}
-  - retries: {attempts: 1}
-";
-
-fn in_directory(files: &Files, args: &[&str]) -> Seen {
-    see(stagger(args.iter().copied()).current_dir(files.path(".")).env("COLUMNS", "80"))
-}
-
-#[test]
-fn the_policies_of_a_configuration_are_planned_with_their_places() {
-    let files = Files::new();
-    files.write("mesh.yaml", ROUTES);
-    let all = in_directory(&files, &["plan", "mesh.yaml"]);
-    let text = &all.exits(0).stdout;
-    assert!(text.starts_with("mesh.yaml:6: VirtualService/reviews.http[0] (Istio)\nexponential base=25ms"), "{text}");
-    assert!(text.contains("\n\nmesh.yaml:8: VirtualService/reviews.http[2] (Istio)\nexponential"), "{text}");
-
-    let one = in_directory(&files, &["plan", "mesh.yaml", "--entry", "http[0]", "--json", "-n", "3"]);
-    assert_eq!(json(one.exits(0))["max_attempts"], 3);
-    let policy = in_directory(&files, &["plan", "socket.io", "-n", "3"]);
-    assert!(
-        policy.exits(0).stdout.starts_with("exponential base=1s cap=5s multiplier=2 jitter=socket.io"),
-        "{policy:#?}"
-    );
-    for (args, want) in [
-        (
-            &["plan", "mesh.yaml", "--json"][..],
-            "has several policies, and this output is of one; choose it with --entry",
-        ),
-        (
-            &["plan", "mesh.yaml", "--entry", "x"],
-            "--entry: mesh.yaml has no `x`; it has VirtualService/reviews.http[0],",
-        ),
-    ] {
-        let seen = in_directory(&files, args);
-        assert!(seen.exits(2).stderr.contains(want), "{seen:#?}");
-    }
-}
-
-#[test]
-fn the_policies_of_a_configuration_are_compared_and_equal_ones_are_simulated_once() {
-    let files = Files::new();
-    files.write("mesh.yaml", ROUTES);
-    let seen =
-        in_directory(&files, &["simulate", "outage", "mesh.yaml", "--rate", "20/s", "--capacity", "40/s", "--json"]);
-    let document = json(seen.exits(0));
-    let names: Vec<_> =
-        document["strategies"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["VirtualService/reviews.http[0]", "VirtualService/reviews.http[1]"]);
-    let tip = in_directory(&files, &["simulate", "mesh.yaml"]);
-    assert!(tip.exits(2).stderr.contains("simulate outage mesh.yaml"), "{tip:#?}");
-}
-
-/// One proxy with three retries at once recovers; with a thousand it does not.
-#[test]
-fn the_limits_of_a_configuration_are_simulated() {
-    let files = Files::new();
-    let envoy = |budget: &str| {
-        format!(
-            "virtual_hosts:\n- routes:\n  - match: {{prefix: /}}\n    route:\n      cluster: app\n      timeout: 5s\n      retry_policy: {{retry_on: connect-failure, num_retries: 3, per_try_timeout: 0.4s}}\nclusters:\n- name: app\n  circuit_breakers: {{thresholds: [{{{budget}}}]}}\n"
-        )
-    };
-    let outage = |budget: &str, flags: &[&str]| {
-        files.write("envoy.yaml", envoy(budget));
-        let args = [
-            "simulate",
-            "outage",
-            "envoy.yaml",
-            "--rate=40/s",
-            "--capacity=60/s",
-            "--backlog=60",
-            "--processes=1",
-            "--json",
-        ];
-        json(in_directory(&files, &[&args[..], flags].concat()).exits(0))
-    };
-    let ended = |document: &Value| document["strategies"][0]["runs"][0]["verdict"].clone();
-    let few = outage("max_retries: 3", &[]);
-    let [strategy, scenario] = [&few["strategies"][0], &few["scenario"]];
-    assert!(strategy["name"].as_str().unwrap().ends_with(", concurrent ratio=0 floor=3"), "{strategy:#}");
-    assert!(strategy["policy"].to_string().contains("max-elapsed=5s"), "{strategy:#}");
-    assert_eq!(scenario["timeout_s"], 0.4, "{scenario:#}");
-    assert_eq!(ended(&few), "recovered");
-    let many = outage("max_retries: 1000", &[]);
-    assert_eq!(ended(&many), "still-down");
-    // What is given on the command line counts.
-    let own = outage("max_retries: 1000", &["--guards", "concurrent ratio=0 floor=3", "--timeout", "300ms"]);
-    assert_eq!((ended(&own), &own["scenario"]["timeout_s"]), ("recovered".into(), &Value::from(0.3)));
-}
-
-#[test]
-fn several_limits_of_attempts_are_told() {
-    let files = Files::new();
-    files.write("mesh.yaml", ROUTES.replace("attempts: 3", "attempts: 3, perTryTimeout: 300ms"));
-    let seen = in_directory(&files, &["simulate", "outage", "mesh.yaml", "--rate", "20/s", "--capacity", "40/s"]);
-    assert!(seen.exits(0).stderr.contains("several time limits"), "{seen:#?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 /// Longer than any step of these tests takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -99,6 +100,12 @@ impl Seen {
     pub(crate) fn is_silent_about(&self, text: &str) -> &Self {
         assert!(!self.stderr.contains(text), "{text:?} is in {self:#?}");
         self
+    }
+
+    /// Parses the output.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 }
 
