@@ -49,7 +49,7 @@ export function attempt<T>(
       return;
     }
     const own = new AbortController();
-    const { any } = AbortSignal as { any?: (signals: readonly AbortSignal[]) => AbortSignal };
+    const { any } = AbortSignal as { any?: (signals: AbortSignal[]) => AbortSignal };
     const joined = signal && any ? any.call(AbortSignal, [signal, own.signal]) : own.signal;
     let isOver = false;
     let timer: unknown;

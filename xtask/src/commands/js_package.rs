@@ -12,6 +12,8 @@ const PUBLINT: &str = "publint@0.3.25";
 const TYPES_WRONG: &str = "@arethetypeswrong/cli@0.18.5";
 /// A compiler that resolves modules as bundlers do, which that of Debian does not.
 const TYPESCRIPT: &str = "typescript@5.9.3";
+/// The compiler that `npm install` brings.
+const NEWEST_TYPESCRIPT: &str = "typescript@7.0.2";
 
 /// What a program may write that has nothing but the package. The type annotations are checked, and the rest is run.
 pub(super) const CONSUMER: &str = r#"import { delays, fetchRetry, parsePolicy, Policy, QuietPeriods, ReconnectingWebSocket, retry, RetryError, TokenBudget } from "stagger-client";
@@ -39,6 +41,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     }
     let source = workspace::root().join("clients/js");
     typescript()?.directory(&source).args(["--project", "tsconfig.build.json"]).run()?;
+    let newest = Shell::new("npx").directory(&source).args(["--yes", "--package", NEWEST_TYPESCRIPT]);
+    newest.args(["tsc", "--noEmit"]).run()?;
     let directory = workspace::target_directory("js-package")?;
     let archive = install(&source, &directory)?;
     let npx = |tool| Shell::new("npx").directory(&directory).args(["--yes", tool]);
