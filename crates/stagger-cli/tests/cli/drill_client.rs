@@ -164,6 +164,17 @@ fn a_command_that_does_not_do_what_it_should_is_named_with_its_output() {
 }
 
 #[test]
+fn how_many_clients_gave_up_is_unknown_also_if_none_reconnects() {
+    let files = Files::new();
+    let script =
+        files.write("clients.mjs", CLIENTS.replace("setTimeout(connect, 500)", "setTimeout(() => {}, 3_600_000)"));
+    let client = format!("node --experimental-websocket --no-warnings {}", script.display());
+    let run = measured(&see(&mut drill(&client, &["--horizon=2s", "--json"])));
+    assert_eq!((&run["connected"], &run["attempts"], &run["gave_up"]), (&0.into(), &0.into(), &Value::Null), "{run}");
+    assert_eq!(run["measured"]["agreement"]["agrees"], false, "{run}");
+}
+
+#[test]
 fn invalid_combinations_are_rejected_with_a_remedy() {
     for (args, message) in [
         (&["--client", "node x.mjs"][..], "--policy socket.io"),

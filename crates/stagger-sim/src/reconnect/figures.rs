@@ -19,8 +19,11 @@ pub struct ReconnectFigures {
     pub connected: u64,
     /// Number of clients that gave up because their policy or a guard allows no further attempt.
     pub gave_up: u64,
-    /// Number of clients that would have continued after the horizon.
+    /// Number of clients that would have continued after the horizon; in a server's view, all that were not connected.
     pub unfinished: u64,
+    /// Whether this is what a server saw ([`ReconnectRecorder::record_server`](super::ReconnectRecorder::record_server)). It
+    /// does not tell clients apart, so that what belongs to single clients is `None`, zero or empty.
+    pub is_server_view: bool,
     /// Number of times that the server crashed again ([`ReconnectScenarioBuilder::crash_loop`]).
     ///
     /// [`ReconnectScenarioBuilder::crash_loop`]: super::ReconnectScenarioBuilder::crash_loop

@@ -140,6 +140,7 @@ impl<'a> ReconnectRecorder<'a> {
         let connects = &trace.connects[..trace.connects.len().min(clients)];
         connects.iter().for_each(|at| tally.connected_unknown(micros(*at)));
         tally.unfinished = (clients - connects.len()) as u64;
+        tally.is_server_view = true;
     }
 
     /// Returns the figures. `peak_backlog`, the maximum number of pending handshakes, is known to the server only.
@@ -174,6 +175,7 @@ mod tests {
             recorder.record_client(&ClientTrace { lost: ms(10), attempts, outcome });
         }
         let figures = recorder.figures(2);
+        assert!(!figures.is_server_view);
         assert_eq!((figures.connected, figures.gave_up, figures.unfinished), (1, 1, 1));
         assert_eq!((figures.attempts, figures.arrivals.counts()), (4, &[3, 1][..]));
         assert_eq!(figures.connects.counts(), [0, 0, 1]);
@@ -190,6 +192,7 @@ mod tests {
         let (arrivals, connects) = ([ms(20), ms(150), ms(160)], [ms(30), ms(170)]);
         recorder.record_server(&ServerTrace { arrivals: &arrivals, connects: &connects });
         let figures = recorder.figures(2);
+        assert!(figures.is_server_view);
         assert_eq!((figures.connected, figures.gave_up, figures.unfinished), (2, 0, 1));
         assert_eq!((figures.attempts, figures.arrivals.counts()), (3, &[1, 2][..]));
         assert_eq!((figures.t50, figures.t99, figures.peak()), (Some(ms(170)), None, 2));

@@ -14,6 +14,8 @@ pub(super) struct Tally {
     pub(super) total_wait: u64,
     /// Number of clients whose next attempt, or the answer to it, would arrive after the horizon.
     pub(super) unfinished: u64,
+    /// Whether clients are not told apart.
+    pub(super) is_server_view: bool,
     connects: TimeSeries,
     connected_at: Histogram,
     recovery_times: Histogram,
@@ -61,6 +63,7 @@ impl Tally {
             connected: connected_at.count(),
             gave_up: self.gave_up,
             unfinished: self.unfinished,
+            is_server_view: self.is_server_view,
             crashes: 0,
             held: 0,
             leases: None,

@@ -74,7 +74,7 @@ report! {
         /// Number of clients connected at the end.
         connected: u64 = figures.connected, "connected" (Count, Higher, Detail);
         /// Number of clients that gave up; `None` if clients are not told apart, as by a server that counts attempts.
-        gave_up: Option<u64> = knows_clients(figures).then_some(figures.gave_up), "gave up" (Count, Lower, Primary);
+        gave_up: Option<u64> = (!figures.is_server_view).then_some(figures.gave_up), "gave up" (Count, Lower, Primary);
         /// Number of times that the server crashed again under the clients that returned.
         crashes: u64 = figures.crashes, "crashes" (Count, Lower, Detail);
         /// Number of attempts that a quiet period or a pacer let wait.
@@ -86,7 +86,8 @@ report! {
         /// The most that `budget_overshoot` may be after the faults of the store.
         budget_overshoot_bound: Option<f64> =
             figures.leases.map(|leases| leases.overshoot_bound), "budget overshoot bound" (Ratio, Neither, Detail);
-        /// Number of clients that would have continued after the horizon.
+        /// Number of clients that would have continued after the horizon; with the counts of a server, all that were
+        /// not connected.
         unfinished: u64 = figures.unfinished, "unfinished" (Count, Lower, Detail);
         /// Maximum number of attempts in flight.
         peak_in_flight: u64 = figures.peak_in_flight, "peak in flight" (Count, Lower, Detail);
@@ -289,11 +290,6 @@ impl From<FluidReport> for RunFigures {
 }
 
 const BIN_S: f64 = TimeSeries::BIN_WIDTH.as_millis() as f64 / 1e3;
-
-/// Returns whether attempts are those of known clients, and not what a server has counted.
-const fn knows_clients(figures: &reconnect::ReconnectFigures) -> bool {
-    figures.connected == 0 || figures.attempts_p50.is_some()
-}
 
 fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
