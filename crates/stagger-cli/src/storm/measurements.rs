@@ -38,8 +38,8 @@ pub(crate) fn unreliable(names: &[&str], warnings: &[String]) -> String {
 pub(crate) const fn verdict_on(agrees: Option<bool>) -> (&'static str, bool) {
     match agrees {
         None => ("no verdict, because the run is unreliable", false),
-        Some(true) => ("agrees with the simulations, at most 10% outside their range", false),
-        Some(false) => ("differs from the simulations, more than 10% outside their range", true),
+        Some(true) => ("agrees with the simulations, at most 10% or noise outside their range", false),
+        Some(false) => ("differs from the simulations, more than 10% and noise outside their range", true),
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
         ];
         assert_eq!(
             verdict(&agreement),
-            "agrees with the simulations, at most 10% outside their range: most in any 100ms 66 measured, 60 simulated (58 to \
+            "agrees with the simulations, at most 10% or noise outside their range: most in any 100ms 66 measured, 60 simulated (58 to \
              68); attempts per client 1.00 measured, 1.00 simulated; the largest difference is that of most in any 100ms, 10% \
              above the mean of 8 simulations"
         );
@@ -197,7 +197,7 @@ mod tests {
         agreement.figures.push(compared("recovered_p99_s", Some(2.0), (4.0, 4.0, 4.0), false));
         assert_eq!(
             verdict(&agreement),
-            "differs from the simulations, more than 10% outside their range: recovered p99 2s measured, 4s simulated; the \
+            "differs from the simulations, more than 10% and noise outside their range: recovered p99 2s measured, 4s simulated; the \
              largest difference is that of recovered p99, 50% below the mean of 8 simulations"
         );
         agreement.agrees = None;
