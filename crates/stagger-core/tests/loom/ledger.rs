@@ -7,7 +7,7 @@ use ::loom::thread;
 use super::support::model;
 
 #[expect(dead_code, reason = "the file is that of a library, and has more than the models use")]
-#[path = "../../../stagger-lease/src/ledger.rs"]
+#[path = "../../../../fleet/stagger-lease/src/ledger.rs"]
 mod ledger;
 
 use ledger::{Counted, Ledger};

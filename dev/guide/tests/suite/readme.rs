@@ -1,0 +1,93 @@
+//! The statements of the README that no doc test checks.
+
+use stagger::profile::Profile;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// Returns the profiles of the registry that describe another system.
+fn of_other_systems() -> usize {
+    Profile::all().filter(|profile| !profile.title().starts_with("stagger,")).count()
+}
+
+#[test]
+fn the_readme_counts_the_profiles() {
+    let (all, others) = (Profile::all().count(), of_other_systems());
+    let want = format!("There are {all} named policies. {others} reproduce other systems");
+    assert!(README.contains(&want), "the README does not say {want:?}");
+}
+
+#[test]
+fn the_readme_can_be_read_in_two_minutes() {
+    let lines = README.lines().count();
+    assert!(lines <= 170, "the README has {lines} lines; keep it at 170 or fewer");
+}
+
+/// Lines that begin with `# ` in Rust code are hidden by rustdoc, but not by a forge.
+#[test]
+fn no_page_has_code_that_only_rustdoc_hides() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut pages = vec![format!("{root}/README.md")];
+    for directory in ["docs", "docs/guide"] {
+        let entries = std::fs::read_dir(format!("{root}/{directory}")).unwrap();
+        pages.extend(
+            entries.map(|entry| entry.unwrap().path().display().to_string()).filter(|path| path.ends_with(".md")),
+        );
+    }
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let mut is_rust = false;
+        for (number, line) in text.lines().enumerate() {
+            match line.strip_prefix("```") {
+                Some(language) => is_rust = !is_rust && language.starts_with("rust"),
+                None => assert!(!(is_rust && (line == "#" || line.starts_with("# "))), "{page}:{}: {line}", number + 1),
+            }
+        }
+    }
+}
+
+/// The published libraries; the programs have no features to choose.
+const LIBRARIES: [&str; 8] = [
+    "crates/stagger",
+    "crates/stagger-core",
+    "crates/stagger-http",
+    "crates/stagger-ws",
+    "crates/stagger-db",
+    "fleet/stagger-redis",
+    "crates/stagger-cenkalti",
+    "crates/stagger-sim",
+];
+
+/// Returns the features of a crate, and whether each is on by default.
+fn features(path: &str) -> Vec<(String, bool)> {
+    let manifest = format!("{}/../../{path}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+    let manifest: toml::Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
+    let features = manifest["features"].as_table().unwrap();
+    let default = features.get("default").map(|on| on.as_array().unwrap().clone()).unwrap_or_default();
+    let is_default = |feature: &str| default.iter().any(|on| on.as_str() == Some(feature));
+    features.keys().filter(|&feature| feature != "default").map(|name| (name.clone(), is_default(name))).collect()
+}
+
+#[test]
+fn the_table_of_features_is_that_of_the_manifests() {
+    const PAGE: &str = include_str!("../../../../docs/guide/README.md");
+    let table = PAGE.split("## Features").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut listed: Vec<(String, String, bool)> = Vec::new();
+    let mut library = "";
+    for row in table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| crate")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        library = if cells[1].is_empty() { library } else { cells[1].trim_matches('`') };
+        for feature in cells[2].split(", ") {
+            listed.push((library.into(), feature.trim_matches(['*', '`']).into(), feature.starts_with("**")));
+        }
+    }
+    let mut want: Vec<(String, String, bool)> = LIBRARIES
+        .into_iter()
+        .flat_map(|path| {
+            let (_, library) = path.split_once('/').unwrap();
+            features(path).into_iter().map(move |(feature, on)| (library.into(), feature, on))
+        })
+        .collect();
+    listed.sort();
+    want.sort();
+    assert_eq!(listed, want);
+}
