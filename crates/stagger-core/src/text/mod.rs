@@ -1,7 +1,8 @@
-//! The policy language, durations as text, and the error of everything that is parsed from text.
+//! The policy language, durations and amounts as text, and the errors of what is parsed from text.
 //!
 //! The policy language, the command line and configuration files share the grammar.
 
+mod amount;
 mod duration;
 mod error;
 mod hint_mode;
@@ -13,6 +14,7 @@ mod ratio;
 mod serde;
 mod setting;
 
+pub use amount::{ParseValueError, Rate, parse_count, parse_number};
 pub use duration::{Compact, parse_duration};
 pub use error::ParseError;
 pub(crate) use error::Problem;
