@@ -12,6 +12,7 @@
 //! | [`User`], [`Postgres`], [`Mariadb`] | servers that refuse to run as root |
 //! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
 //! | `explore`, `assert_found`, with the feature `explore` | every state of a model; what a seeded fault breaks |
+//! | `assert_published_schema`, with the feature `schema` | the schema of what is printed is the published one |
 //! | `PendingTimer`, `PanickingTimer`, with the feature `timers` | interrupt a call during a sleep; forbid sleeps |
 //!
 //! ```
@@ -38,6 +39,8 @@ mod pending_timer;
 mod poll;
 #[cfg(unix)]
 mod process;
+#[cfg(feature = "schema")]
+mod schema;
 #[cfg(unix)]
 mod server;
 mod tally;
@@ -61,6 +64,8 @@ pub use crate::process::program::Program;
 pub use crate::process::running::{Finished, Running};
 #[cfg(unix)]
 pub use crate::process::user::User;
+#[cfg(feature = "schema")]
+pub use crate::schema::assert_published_schema;
 #[cfg(unix)]
 pub use crate::server::descriptor_limit::raise_descriptor_limit;
 #[cfg(unix)]

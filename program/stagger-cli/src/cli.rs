@@ -1,7 +1,3 @@
-pub(crate) mod control;
-pub(crate) mod packaging;
-pub(crate) mod serve;
-
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -9,9 +5,9 @@ use std::process::ExitCode;
 use anstyle::AnsiColor;
 use clap::{ArgAction, Args, FromArgMatches, Subcommand};
 
-use crate::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
-use crate::output::suggestion;
-use crate::output::terminal::{ColorChoice, Progress, Term};
+use stagger_terminal::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
+use stagger_terminal::output::suggestion;
+use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
 
 /// A command line.
 #[derive(Debug)]
@@ -58,21 +54,39 @@ const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before
 pub(crate) enum Command {
     Run(Box<crate::run::RunArgs>),
     Wait(Box<crate::wait::WaitArgs>),
-    Plan(Box<crate::plan::PlanArgs>),
-    Check(Box<crate::check::CheckArgs>),
-    Simulate(Box<crate::simulate::SimulateArgs>),
-    Drill(Box<crate::drill::DrillArgs>),
+    Plan(Box<PlanCommand>),
+    #[cfg(feature = "lab")]
+    Check(Box<stagger_lab::check::CheckArgs>),
+    #[cfg(feature = "lab")]
+    Simulate(Box<stagger_lab::simulate::SimulateArgs>),
+    #[cfg(feature = "lab")]
+    Drill(Box<stagger_drill::DrillArgs>),
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
-    DrillServer(crate::drill::ServeArgs),
+    DrillServer(stagger_drill::ServeArgs),
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
-    DrillGuard(crate::drill::GuardArgs),
+    DrillGuard(stagger_drill::GuardArgs),
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
-    DrillOutageServer(crate::drill::OutageServeArgs),
-    Advise(Box<crate::advise::AdviseArgs>),
-    Serve(serve::ServeArgs),
-    Control(control::ControlArgs),
-    Completions(packaging::completions::CompletionsArgs),
-    Man(packaging::man::ManArgs),
+    DrillOutageServer(stagger_drill::OutageServeArgs),
+    #[cfg(feature = "lab")]
+    Advise(Box<stagger_lab::advise::AdviseArgs>),
+    #[cfg(feature = "lab")]
+    Serve(stagger_lab::serve::ServeArgs),
+    Control(crate::control::ControlArgs),
+    Completions(crate::packaging::completions::CompletionsArgs),
+    Man(crate::packaging::man::ManArgs),
+}
+
+/// The arguments of `plan`, with those that the lab adds.
+#[derive(Args, Debug)]
+pub(crate) struct PlanCommand {
+    #[command(flatten)]
+    pub(crate) plan: crate::plan::PlanArgs,
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    pub(crate) files: stagger_lab::plan::FileArgs,
 }
 
 impl Cli {

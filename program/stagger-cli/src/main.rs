@@ -2,24 +2,20 @@
 
 #![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some modules are used only by it"))]
 
-mod advise;
-mod check;
 mod cli;
-mod drill;
-mod output;
+mod control;
+mod packaging;
 mod plan;
-mod plot;
-mod policy_args;
 #[cfg_attr(not(unix), path = "run/unsupported.rs")]
 mod run;
-mod simulate;
-mod storm;
 mod wait;
 
 use std::process::ExitCode;
 
-use crate::cli::{Cli, Command};
-use crate::output::terminal::Term;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+
+use crate::cli::{Cli, Command, PlanCommand};
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -31,18 +27,57 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(args) => run::run(args, &term),
         Command::Wait(args) => wait::run(args, &term),
-        Command::Plan(args) => plan::run(args, &term),
-        Command::Check(args) => check::run(args, &term),
-        Command::Simulate(args) => simulate::run(args, &term),
-        Command::Drill(args) => drill::run(args, &term),
-        Command::DrillServer(args) => drill::serve(args),
-        Command::DrillGuard(args) => drill::guard(args),
-        Command::DrillOutageServer(args) => drill::serve_outage(args),
-        Command::Advise(args) => advise::run(args, &term),
-        Command::Serve(args) => cli::serve::run(args),
-        Command::Control(args) => cli::control::run(args),
-        Command::Completions(args) => cli::packaging::completions::run(args, &cli::command()),
-        Command::Man(args) => cli::packaging::man::run(args, cli::command()),
+        Command::Plan(args) => plan(args, &term),
+        Command::Control(args) => control::run(args),
+        Command::Completions(args) => packaging::completions::run(args, &cli::command()),
+        Command::Man(args) => packaging::man::run(args, cli::command()),
+        #[cfg(feature = "lab")]
+        Command::Check(args) => stagger_lab::check::run(args, &term),
+        #[cfg(feature = "lab")]
+        Command::Simulate(args) => stagger_lab::simulate::run(args, &term),
+        #[cfg(feature = "lab")]
+        Command::Advise(args) => stagger_lab::advise::run(args, &term),
+        #[cfg(feature = "lab")]
+        Command::Serve(args) => stagger_lab::serve::run(args),
+        #[cfg(feature = "lab")]
+        Command::Drill(args) => stagger_drill::run(args, &term),
+        #[cfg(feature = "lab")]
+        Command::DrillServer(args) => stagger_drill::serve(args),
+        #[cfg(feature = "lab")]
+        Command::DrillGuard(args) => stagger_drill::guard(args),
+        #[cfg(feature = "lab")]
+        Command::DrillOutageServer(args) => stagger_drill::serve_outage(args),
     };
     done.unwrap_or_else(|error| cli::fail(&cli.command, &error, &term))
+}
+
+/// Plans a policy, or the policies of a file, which only the lab can read; or writes one for another system.
+#[cfg(feature = "lab")]
+fn plan(args: &PlanCommand, term: &Term) -> Result<ExitCode, CliError> {
+    let (plan, files) = (&args.plan, &args.files);
+    match plan.file() {
+        None if files.exports() => files.export(&plan.policy(), None, term),
+        None => plan::run(plan, None, term),
+        Some(file) if files.exports() => {
+            let found = files.policies_of(file, true)?;
+            let Some(found) = found.first() else { return Ok(ExitCode::SUCCESS) };
+            files.export(&plan.with_policy(&found.policy), Some(found), term)
+        }
+        Some(file) => {
+            let found = files.policies_of(file, plan.has_one_output())?.into_iter();
+            let found: Vec<_> = found.map(|found| plan::Found { label: found.label, policy: found.policy }).collect();
+            plan::run(plan, Some(&found), term)
+        }
+    }
+}
+
+#[cfg(not(feature = "lab"))]
+fn plan(args: &PlanCommand, term: &Term) -> Result<ExitCode, CliError> {
+    if let Some(file) = args.plan.file() {
+        return Err(CliError::usage(format_args!(
+            "{}: this build of stagger does not read the files of other systems; it was built without the feature `lab`",
+            file.display()
+        )));
+    }
+    plan::run(&args.plan, None, term)
 }

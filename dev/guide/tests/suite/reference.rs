@@ -129,7 +129,14 @@ fn the_page_has_every_header_that_the_sources_name() {
 
 #[test]
 fn the_page_has_every_variable_that_the_sources_name() {
-    let crates = ["crates/stagger", "crates/stagger-sim", "program/stagger-cli"];
+    let crates = [
+        "crates/stagger",
+        "crates/stagger-sim",
+        "crates/stagger-terminal",
+        "lab/stagger-drill",
+        "lab/stagger-lab",
+        "program/stagger-cli",
+    ];
     let named = in_sources(&crates, "STAGGER_", |c| !c.is_ascii_uppercase() && c != '_');
     assert!(named.len() > 5);
     for (variable, path) in named.into_iter().filter(|(variable, _)| !variable.is_empty()) {

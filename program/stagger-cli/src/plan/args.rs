@@ -1,15 +1,11 @@
-use core::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
-use stagger_config::RetryBudget;
-
-use super::budget::{length, parse as budget};
-use super::export::Export;
-use crate::output::suggestion::offering;
-use crate::plot::Spacing;
-use crate::policy_args::{PolicyArgs, policies};
+use stagger_terminal::output::suggestion::offering;
+use stagger_terminal::plot::Spacing;
+use stagger_terminal::policy_args::{PolicyArgs, policies};
+use stagger_terminal::subject::is_file;
 
 /// Show the delays of a policy as a table and a plot
 #[derive(Args, Clone, Debug)]
@@ -36,10 +32,6 @@ pub(crate) struct PlanArgs {
           value_parser = offering(StringValueParser::new(), policies))]
     pub(crate) subject: Option<String>,
 
-    /// The policy of a configuration to plan, by its path in the file, or a part of it that no other has [default: all]
-    #[arg(long, value_name = "NAME", requires = "subject", help_heading = "Plan")]
-    pub(crate) entry: Option<String>,
-
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 
@@ -63,31 +55,33 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Plan")]
     pub(crate) svg: Option<PathBuf>,
 
-    /// Print the policy as the configuration of another system; settings without an equivalent are listed on standard
-    /// error
-    #[arg(
-        long,
-        value_enum,
-        value_name = "SYSTEM",
-        conflicts_with_all = ["retries", "profiles", "sample", "json", "svg"],
-        help_heading = "Plan"
-    )]
-    pub(crate) export: Option<Export>,
-
-    /// Timeout of one attempt, for --export [default: that of the file, if a file is exported]
-    #[arg(long, value_name = "DUR", value_parser = length, requires = "export", help_heading = "Plan")]
-    pub(crate) attempt_timeout: Option<Duration>,
-
-    /// Time within which a call must succeed, with all its attempts, for --export [default: that of the file]
-    #[arg(long, value_name = "DUR", value_parser = length, requires = "export", help_heading = "Plan")]
-    pub(crate) within: Option<Duration>,
-
-    /// Budget that limits the retries of all calls together, for --export: none, concurrent, throttle, window or tokens, with
-    /// settings as `stagger simulate` has them: 'throttle max-tokens=100 token-ratio=10%' [default: that of the file]
-    #[arg(long, value_name = "BUDGET", value_parser = budget, requires = "export", help_heading = "Plan")]
-    pub(crate) guards: Option<RetryBudget>,
-
     /// Scale of the delay axis in plots
     #[arg(long, value_enum, default_value_t, help_heading = "Plan")]
     pub(crate) scale: Spacing,
+}
+
+impl PlanArgs {
+    /// Returns the file whose policies are to be planned, if the positional argument is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        let subject = self.subject.as_deref()?;
+        if is_file(subject) { Some(Path::new(subject)) } else { None }
+    }
+
+    /// Returns whether the output is one document, which holds one policy.
+    pub(crate) fn has_one_output(&self) -> bool {
+        self.json || self.svg.is_some()
+    }
+
+    /// Returns the policy flags; a positional policy stands for `--policy`.
+    pub(crate) fn policy(&self) -> PolicyArgs {
+        match &self.subject {
+            Some(policy) => self.with_policy(policy),
+            None => self.policy.clone(),
+        }
+    }
+
+    /// Returns the policy flags over another policy.
+    pub(crate) fn with_policy(&self, policy: &str) -> PolicyArgs {
+        PolicyArgs { policy: Some(policy.to_owned()), ..self.policy.clone() }
+    }
 }

@@ -6,9 +6,9 @@ use clap::builder::StringValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::budget::BudgetPlace;
-use crate::output::suggestion::offering;
-use crate::policy_args::{PolicyArgs, at_least_one};
-use stagger_sim::lint::{Rate, parse_count};
+use stagger_core::text::{Rate, parse_count};
+use stagger_terminal::output::suggestion::offering;
+use stagger_terminal::policy_args::{PolicyArgs, at_least_one};
 
 /// Run a command and retry it until it succeeds
 #[derive(Args, Debug)]

@@ -15,7 +15,7 @@ use super::settings::TerminationSettings;
 use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Output, Stream};
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]

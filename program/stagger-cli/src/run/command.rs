@@ -22,9 +22,9 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::status::{AttemptStatus, TIMEOUT_CODE};
 use super::stdin::{StdinError, StdinSource};
-use crate::output::error::CliError;
-use crate::output::live::short;
-use crate::output::terminal::Term;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::live::short;
+use stagger_terminal::output::terminal::Term;
 
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {

@@ -18,8 +18,8 @@ use super::runner::{AttemptOutcome, AttemptResult, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName, TIMEOUT_CODE};
-use crate::output::error::{CliError, RUN_FAILURE};
-use crate::output::live::short;
+use stagger_terminal::output::error::{CliError, RUN_FAILURE};
+use stagger_terminal::output::live::short;
 
 /// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
 /// retry.

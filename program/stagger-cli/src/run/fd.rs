@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// Maximum size of one write in bytes: a writable descriptor accepts this much without blocking, so a stalled reader
 /// cannot delay the handling of a signal.

@@ -13,7 +13,7 @@ use super::signals::CaughtSignal;
 use super::status::AttemptStatus;
 use super::stdin::StdinSource;
 use super::stream::Stream;
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// The command of `--on-retry`, which runs between two attempts.
 #[derive(Debug)]

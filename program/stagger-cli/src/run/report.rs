@@ -11,7 +11,7 @@ use stagger_core::Policy;
 
 use super::fd;
 use super::log::{AttemptEnded, Done, lossy_words, one_line};
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// The report that `--report` writes when the run ends.
 #[derive(Debug)]

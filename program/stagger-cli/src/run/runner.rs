@@ -24,7 +24,7 @@ use super::status::{AttemptStatus, NotRun};
 use super::stdin::StdinSource;
 use super::stdout_position::stdout_position;
 use super::stream::Stream;
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]

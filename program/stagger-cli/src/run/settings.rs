@@ -12,7 +12,7 @@ use super::http::HttpClient;
 use super::nested::Nesting;
 use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 #[derive(Debug)]
 pub(super) struct Settings<'a> {

@@ -3,7 +3,7 @@ use std::io;
 
 use signal_hook::low_level::signal_name;
 
-use crate::output::error::RUN_FAILURE;
+use stagger_terminal::output::error::RUN_FAILURE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptStatus {

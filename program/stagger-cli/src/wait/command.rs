@@ -9,9 +9,9 @@ use super::poll::Polling;
 use super::probe::Probe;
 use super::session::{self, Verdict};
 use super::settings::Settings;
-use crate::output::error::CliError;
-use crate::output::terminal::Term;
-use crate::output::write::say;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::say;
 
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;

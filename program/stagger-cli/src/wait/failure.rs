@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use stagger::classify::links;
 use stagger::{FailureKind, Outcome, ServerHint};
 
-use crate::output::live::short;
+use stagger_terminal::output::live::short;
 
 /// Why a target is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use stagger_core::{Instant, Policy};
 use super::args::WaitLogFormat;
 use super::poll::Attempt;
 use super::settings::{Need, Settings};
-use crate::output::line::{DIM, Line, PLAIN};
-use crate::output::live::{CLEAR_REST, SHOW_AFTER, short, spinner, tenths};
-use crate::output::stamp::{RunId, Stamp};
-use crate::output::terminal::{self, Term};
+use stagger_terminal::output::line::{DIM, Line, PLAIN};
+use stagger_terminal::output::live::{CLEAR_REST, SHOW_AFTER, short, spinner, tenths};
+use stagger_terminal::output::stamp::{RunId, Stamp};
+use stagger_terminal::output::terminal::{self, Term};
 
 const RED: Style = AnsiColor::Red.on_default();
 const GREEN: Style = AnsiColor::Green.on_default();

@@ -12,7 +12,7 @@ use super::log::{Ending, Log};
 use super::poll::Polling;
 use super::probe::Ready;
 use super::settings::{Need, Settings};
-use crate::output::live::REDRAW_INTERVAL;
+use stagger_terminal::output::live::REDRAW_INTERVAL;
 
 /// How the wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
-    use crate::output::terminal::{ColorChoice, Progress, Term};
+    use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
 
     /// Waits in virtual time for targets that are ready at these times, in milliseconds; returns the verdict and when it was
     /// known.

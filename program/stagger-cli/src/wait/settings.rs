@@ -13,8 +13,8 @@ use super::args::WaitArgs;
 use super::probe::FileContent;
 use super::status_set::StatusSet;
 use super::target::Target;
-use crate::output::error::CliError;
-use crate::policy_args::PolicyArgs;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::policy_args::PolicyArgs;
 
 #[derive(Debug)]
 pub(super) struct Settings<'a> {

@@ -47,6 +47,14 @@ impl StoreAddress {
     }
 }
 
+#[cfg(not(feature = "fleet"))]
+impl StoreAddress {
+    /// Returns why the store cannot be used.
+    pub(crate) fn unsupported(&self) -> String {
+        format!("{}: this build of stagger does not know Redis; it was built without the feature `fleet`", self.shown)
+    }
+}
+
 /// Does not show the password.
 impl core::fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

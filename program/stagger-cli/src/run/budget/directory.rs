@@ -6,7 +6,7 @@ use std::{env, io};
 
 use rustix::process::geteuid;
 
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// Returns the directory of the user's budgets, which only the user can access, and creates it if it is missing.
 ///

@@ -7,15 +7,15 @@ use std::time::Instant;
 use stagger::control::RetryControls;
 use stagger_core::budget::{ControlledBudget, RetryControl};
 use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::text::Rate;
 use stagger_core::{Budget, FailureKind, Outcome};
 use stagger_redis::{Fleet, FleetEvent, FleetSnapshot, SharedTokens};
-use stagger_sim::lint::Rate;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use super::address::StoreAddress;
 use super::machine::time_of_one;
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// The target of all runs, in the namespace that the address names.
 const TARGET: &str = "run";
@@ -34,7 +34,7 @@ const LONGEST_END: Duration = Duration::from_millis(100);
 ///
 /// If the store does not answer, the run uses its share of the budget; this is told once.
 #[derive(Debug)]
-pub(in crate::run) struct FleetBudget {
+pub(crate) struct FleetBudget {
     /// Until the end.
     open: Option<Open>,
     warning: Arc<Mutex<Option<String>>>,

@@ -4,18 +4,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stagger_core::budget::{Tokens, TokensBuilder};
 use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::text::Rate;
 use stagger_core::{Budget, FailureKind, Instant, Outcome};
-use stagger_sim::lint::Rate;
 
 use super::directory;
 use super::file::{BudgetFile, Unusable, Used};
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// A token bucket in a file, for the runs of a user on this machine. A retry takes one token, and a success puts one back.
 ///
 /// If the file cannot be used, the run goes on as without a budget; this is told once.
 #[derive(Debug)]
-pub(in crate::run) struct MachineBudget {
+pub(crate) struct MachineBudget {
     file: BudgetFile,
     limits: TokensBuilder,
     status: Mutex<Status>,

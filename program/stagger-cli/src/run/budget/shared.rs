@@ -5,9 +5,10 @@ use stagger_core::{Budget, FailureKind, Outcome};
 
 use super::super::args::RunArgs;
 use super::address::{StoreAddress, check_name};
+#[cfg(feature = "fleet")]
 use super::fleet::FleetBudget;
 use super::machine::MachineBudget;
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// Where a budget is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) enum BudgetPlace {
 
 impl BudgetPlace {
     /// Parses a name or an address.
-    pub(in crate::run) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if StoreAddress::is_address(text) {
             return StoreAddress::parse(text).map(Self::Store);
         }
@@ -28,7 +29,7 @@ impl BudgetPlace {
     }
 
     /// Returns the name, or the address without a password.
-    pub(in crate::run) fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         match self {
             Self::Machine(name) => name,
             Self::Store(address) => &address.shown,
@@ -44,14 +45,15 @@ impl fmt::Display for BudgetPlace {
 
 /// The budget of `--budget`. A retry takes one from it, and a success puts one back.
 #[derive(Debug)]
-pub(in crate::run) enum SharedBudget {
+pub(crate) enum SharedBudget {
     Machine(MachineBudget),
+    #[cfg(feature = "fleet")]
     Fleet(FleetBudget),
 }
 
 impl SharedBudget {
     /// Returns the budget, if there is one.
-    pub(in crate::run) fn new(args: &RunArgs) -> Result<Option<Self>, CliError> {
+    pub(crate) fn new(args: &RunArgs) -> Result<Option<Self>, CliError> {
         let (size, refill) = (args.budget_size, args.budget_refill);
         Ok(match (&args.budget, args.budget_processes) {
             (None, _) => None,
@@ -61,9 +63,12 @@ impl SharedBudget {
                     "--budget-processes is for a budget in Redis, and `{name}` is one of this machine; leave it out"
                 )));
             }
+            #[cfg(feature = "fleet")]
             (Some(BudgetPlace::Store(address)), Some(processes)) => {
                 Some(Self::Fleet(FleetBudget::new(address, processes, size, refill)?))
             }
+            #[cfg(not(feature = "fleet"))]
+            (Some(BudgetPlace::Store(address)), Some(_)) => return Err(CliError::usage(address.unsupported())),
             (Some(BudgetPlace::Store(address)), None) => {
                 return Err(CliError::usage(format_args!(
                     "--budget {} needs --budget-processes N, the number of runs at the same time: without the store, each \
@@ -75,9 +80,10 @@ impl SharedBudget {
     }
 
     /// Returns what the user must be told, once.
-    pub(in crate::run) fn take_warning(&self) -> Option<String> {
+    pub(crate) fn take_warning(&self) -> Option<String> {
         match self {
             Self::Machine(budget) => budget.take_warning(),
+            #[cfg(feature = "fleet")]
             Self::Fleet(budget) => budget.take_warning(),
         }
     }
@@ -85,6 +91,7 @@ impl SharedBudget {
     fn budget(&self) -> &dyn Budget {
         match self {
             Self::Machine(budget) => budget,
+            #[cfg(feature = "fleet")]
             Self::Fleet(budget) => budget,
         }
     }

@@ -6,11 +6,11 @@ use http::{HeaderMap, HeaderValue, Method};
 use stagger_http::{Idempotency, header};
 
 use super::{curl, wget};
-use crate::output::error::CliError;
+use stagger_terminal::output::error::CliError;
 
 /// The HTTP client of `--http`, with what its arguments say about its request.
 #[derive(Debug)]
-pub(in crate::run) struct HttpClient {
+pub(crate) struct HttpClient {
     kind: ClientKind,
     arguments: Arguments,
     idempotency: Idempotency,
@@ -55,7 +55,7 @@ pub(super) struct OwnRetries {
 
 impl HttpClient {
     /// Recognizes the client by the file name of the program, and reads its request from its arguments.
-    pub(in crate::run) fn recognize(command: &[OsString], declared_idempotent: bool) -> Result<Self, CliError> {
+    pub(crate) fn recognize(command: &[OsString], declared_idempotent: bool) -> Result<Self, CliError> {
         let program = command.first().map_or(OsStr::new(""), |word| Path::new(word).file_name().unwrap_or(word));
         let rest = command.get(1..).unwrap_or_default();
         let (kind, arguments) = match program.as_encoded_bytes() {
@@ -91,7 +91,7 @@ impl HttpClient {
     }
 
     /// Returns the command with the options that make the client write the headers of its responses to `file`.
-    pub(in crate::run) fn with_header_file(&self, command: &[OsString], file: &Path) -> Vec<OsString> {
+    pub(crate) fn with_header_file(&self, command: &[OsString], file: &Path) -> Vec<OsString> {
         let mut words = command.to_vec();
         let at = (1 + self.arguments.options_end).min(words.len());
         let options = self.added_options().iter().map(OsString::from).chain([file.into()]);
@@ -111,12 +111,12 @@ impl HttpClient {
     }
 
     /// Returns whether the client writes a log instead of header blocks, which must be passed on.
-    pub(in crate::run) fn writes_log(&self) -> bool {
+    pub(crate) fn writes_log(&self) -> bool {
         self.kind == ClientKind::Wget
     }
 
     /// Returns whether headers are to be left in the log.
-    pub(in crate::run) fn prints_headers(&self) -> bool {
+    pub(crate) fn prints_headers(&self) -> bool {
         self.arguments.prints_headers
     }
 
@@ -136,12 +136,12 @@ impl HttpClient {
     }
 
     /// Returns the name of a client that reads a part of its request from standard input.
-    pub(in crate::run) fn reads_stdin(&self) -> Option<&'static str> {
+    pub(crate) fn reads_stdin(&self) -> Option<&'static str> {
         self.arguments.reads_stdin.then(|| self.kind.name())
     }
 
     /// Returns a note for a client that retries by itself.
-    pub(in crate::run) fn retries_note(&self) -> Option<String> {
+    pub(crate) fn retries_note(&self) -> Option<String> {
         let OwnRetries { setting, remedy } = self.arguments.own_retries.as_ref()?;
         let kind = self.kind;
         Some(format!(
@@ -151,7 +151,7 @@ impl HttpClient {
     }
 
     /// Describes what is added to the command, and what is known of the request.
-    pub(in crate::run) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let method = self.arguments.method.as_ref().map_or("unknown method", Method::as_str);
         let reason = match self.idempotency {
             Idempotency::OnlyIfUnsent => "it is not idempotent, and is repeated only if it was never sent; add an \

@@ -12,24 +12,24 @@ use crate::run::status::AttemptStatus;
 
 /// What is known about an attempt from HTTP: the response, and how the client ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::run) struct Finding {
+pub(crate) struct Finding {
     /// How the attempt ended: a client that succeeds in spite of a failed response has failed.
-    pub(in crate::run) status: AttemptStatus,
+    pub(crate) status: AttemptStatus,
     /// The status of the response.
-    pub(in crate::run) http_status: Option<StatusCode>,
+    pub(crate) http_status: Option<StatusCode>,
     /// `None` if HTTP says nothing.
-    pub(in crate::run) verdict: Option<Verdict>,
+    pub(crate) verdict: Option<Verdict>,
     /// The delay that the server asked for.
-    pub(in crate::run) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     /// Whether the server forbids a retry.
-    pub(in crate::run) forbids_retry: bool,
+    pub(crate) forbids_retry: bool,
     /// Whether the request may be sent again.
-    pub(in crate::run) is_safe: bool,
+    pub(crate) is_safe: bool,
 }
 
 /// Whether another attempt can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::run) enum Verdict {
+pub(crate) enum Verdict {
     Retryable(FailureKind),
     Permanent(NoRetryReason),
 }
@@ -40,7 +40,7 @@ const FAILED_RESPONSE_CODE: u8 = 22;
 impl Finding {
     /// Draws the conclusion from how the command ended and the response that it received. `client` is that of `--http`;
     /// without it, nothing is known of the request, which is taken to be repeatable like any other command.
-    pub(in crate::run) fn new(client: Option<&HttpClient>, ended: AttemptStatus, response: Option<&Response>) -> Self {
+    pub(crate) fn new(client: Option<&HttpClient>, ended: AttemptStatus, response: Option<&Response>) -> Self {
         let idempotency = client.map_or(Idempotency::Declared, HttpClient::idempotency);
         let http_status = response.and_then(|response| response.status);
         let failed = response.filter(|_| http_status.is_some_and(|status| status.as_u16() >= 400));

@@ -2,7 +2,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 /// The last response that a client has received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::run) struct Response {
+pub(crate) struct Response {
     /// `None` if there are only header lines.
     pub(super) status: Option<StatusCode>,
     pub(super) headers: HeaderMap,
@@ -17,7 +17,7 @@ pub(in crate::run) struct Response {
 ///
 /// A server wrote the lines, so a block is limited; what exceeds its limits is ignored.
 #[derive(Debug, Default)]
-pub(in crate::run) struct ResponseReader {
+pub(crate) struct ResponseReader {
     response: Option<Response>,
     place: Place,
     hops: u32,
@@ -40,7 +40,7 @@ const MAX_HEADERS: usize = 256;
 
 impl ResponseReader {
     /// Reads a line without its newline. Returns whether it belongs to a header block.
-    pub(in crate::run) fn read(&mut self, line: &[u8]) -> bool {
+    pub(crate) fn read(&mut self, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if let Some(status) = status_of(line) {
             self.begin(status);
@@ -69,7 +69,7 @@ impl ResponseReader {
     }
 
     /// Returns the last final response.
-    pub(in crate::run) fn finish(self) -> Option<Response> {
+    pub(crate) fn finish(self) -> Option<Response> {
         self.response
     }
 

@@ -157,11 +157,7 @@ pub(super) fn is_transient(code: u8) -> bool {
 ///
 /// Headers are indented by two spaces, and end at a line that is not. Without them, wget writes the status after
 /// "awaiting response... ".
-pub(in crate::run) fn relay_log(
-    mut log: impl BufRead,
-    keep_headers: bool,
-    mut to: impl Write,
-) -> io::Result<Option<Response>> {
+pub(crate) fn relay_log(mut log: impl BufRead, keep_headers: bool, mut to: impl Write) -> io::Result<Option<Response>> {
     let mut reader = ResponseReader::default();
     let mut in_block = false;
     // The last line that was written; its newline is written before the next one.

@@ -12,7 +12,7 @@ use super::super::status::AttemptStatus;
 /// An event of a run, for all log formats; serialized as in the JSON log.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(in crate::run) enum Event<'a> {
+pub(crate) enum Event<'a> {
     #[serde(rename = "start")]
     Started {
         #[serde(serialize_with = "one_line")]
@@ -45,27 +45,27 @@ pub(in crate::run) enum Event<'a> {
 
 /// The number of an attempt and the maximum: "3/6".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(in crate::run) struct Count {
-    pub(in crate::run) n: u32,
-    pub(in crate::run) max: Option<NonZeroU32>,
+pub(crate) struct Count {
+    pub(crate) n: u32,
+    pub(crate) max: Option<NonZeroU32>,
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::run) struct AttemptEnded {
-    pub(in crate::run) count: Count,
-    pub(in crate::run) status: AttemptStatus,
+pub(crate) struct AttemptEnded {
+    pub(crate) count: Count,
+    pub(crate) status: AttemptStatus,
     /// The status of the HTTP response, if one was read.
-    pub(in crate::run) http_status: Option<u16>,
-    pub(in crate::run) took: Duration,
-    pub(in crate::run) next: NextStep,
+    pub(crate) http_status: Option<u16>,
+    pub(crate) took: Duration,
+    pub(crate) next: NextStep,
     /// Time since the start of the run.
-    pub(in crate::run) total: Duration,
+    pub(crate) total: Duration,
     /// Sum of all waits so far, without the next one.
-    pub(in crate::run) waited: Duration,
+    pub(crate) waited: Duration,
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::run) enum NextStep {
+pub(crate) enum NextStep {
     Done,
     Retry {
         after: Duration,
@@ -88,28 +88,28 @@ pub(in crate::run) enum NextStep {
 
 /// A finished run, as in the JSON log and in the report.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::run) struct Done {
-    pub(in crate::run) ok: bool,
+pub(crate) struct Done {
+    pub(crate) ok: bool,
     /// The exit code of stagger.
-    pub(in crate::run) exit: u8,
+    pub(crate) exit: u8,
     /// The signal by which stagger ends instead, if it was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::run) signal: Option<String>,
+    pub(crate) signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::run) stop: Option<&'static str>,
-    pub(in crate::run) attempts: u64,
-    pub(in crate::run) total_s: f64,
-    pub(in crate::run) waited_s: f64,
-    pub(in crate::run) seed: u64,
+    pub(crate) stop: Option<&'static str>,
+    pub(crate) attempts: u64,
+    pub(crate) total_s: f64,
+    pub(crate) waited_s: f64,
+    pub(crate) seed: u64,
 }
 
 /// Serializes a policy as one line of the policy language.
-pub(in crate::run) fn one_line<S: Serializer>(policy: &&Policy, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn one_line<S: Serializer>(policy: &&Policy, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(policy)
 }
 
 /// Serializes the words of a command, with replacement characters for what is not UTF-8.
-pub(in crate::run) fn lossy_words<S: Serializer>(words: &&[OsString], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn lossy_words<S: Serializer>(words: &&[OsString], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(words.iter().map(|word| word.to_string_lossy()))
 }
 

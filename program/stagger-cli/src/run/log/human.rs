@@ -6,8 +6,8 @@ use stagger_core::StopReason;
 use super::super::classifier::NoRetryReason;
 use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
-use crate::output::line::{DIM, Line, PLAIN};
-use crate::output::live::short;
+use stagger_terminal::output::line::{DIM, Line, PLAIN};
+use stagger_terminal::output::live::short;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HumanStyle {

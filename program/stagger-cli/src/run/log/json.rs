@@ -6,7 +6,7 @@ use stagger_core::{DelaySource, StopReason};
 
 use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
-use crate::output::stamp::{RunId, Stamp};
+use stagger_terminal::output::stamp::{RunId, Stamp};
 
 /// The schema of the lines; its number changes when a field is removed or changes its meaning.
 const SCHEMA: &str = "stagger.run/1";

@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
 use super::human::YELLOW;
-use crate::output::line::{Line, PLAIN};
+use stagger_terminal::output::line::{Line, PLAIN};
 
 /// Formats an event as one line of `key=value` pairs, with times in seconds; `None` if it is not logged.
 pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<Line> {

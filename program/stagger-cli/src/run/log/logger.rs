@@ -14,14 +14,14 @@ use super::event::Event;
 use super::human::HumanStyle;
 use super::status_line::{Activity, StatusLine};
 use super::{human, json, key_value};
-use crate::output::error::CliError;
-use crate::output::live::CLEAR_REST;
-use crate::output::stamp::RunId;
-use crate::output::terminal::{self, Term};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::live::CLEAR_REST;
+use stagger_terminal::output::stamp::RunId;
+use stagger_terminal::output::terminal::{self, Term};
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]
-pub(in crate::run) struct Logger {
+pub(crate) struct Logger {
     style: LogStyle,
     verbose: bool,
     /// The log file; `None` for standard error.
@@ -53,7 +53,7 @@ enum LogStyle {
 }
 
 impl Logger {
-    pub(in crate::run) fn new(args: &RunArgs, term: &Term, terminate: Arc<AtomicBool>) -> Result<Self, CliError> {
+    pub(crate) fn new(args: &RunArgs, term: &Term, terminate: Arc<AtomicBool>) -> Result<Self, CliError> {
         let open = |path: &PathBuf| {
             let file = fd::open_to_write("--log-file", path, OpenOptions::new().append(true))?;
             Ok(LogFile { file, path: path.clone(), has_failed: false })
@@ -76,7 +76,7 @@ impl Logger {
         Ok(Self { style, verbose: args.verbose, file, live, terminate })
     }
 
-    pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
+    pub(crate) fn log(&mut self, event: &Event<'_>) {
         match &self.style {
             &LogStyle::Human(style) => {
                 if let Some(line) = human::line(event, style) {
@@ -98,28 +98,28 @@ impl Logger {
         }
     }
 
-    pub(in crate::run) fn note(&mut self, message: &str) {
+    pub(crate) fn note(&mut self, message: &str) {
         self.log(&Event::Note { message });
     }
 
-    pub(in crate::run) fn warn(&mut self, message: &str) {
+    pub(crate) fn warn(&mut self, message: &str) {
         self.log(&Event::Warning { message });
     }
 
-    pub(in crate::run) fn show(&mut self, activity: Activity) {
+    pub(crate) fn show(&mut self, activity: Activity) {
         if let Some(live) = &mut self.live {
             live.show(activity);
         }
     }
 
-    pub(in crate::run) fn hide(&mut self) {
+    pub(crate) fn hide(&mut self) {
         self.clear();
         if let Some(live) = &mut self.live {
             live.hide();
         }
     }
 
-    pub(in crate::run) fn tick(&mut self, now: Instant) {
+    pub(crate) fn tick(&mut self, now: Instant) {
         let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
         // The last column stays free: some terminals wrap when it is filled.
@@ -130,12 +130,12 @@ impl Logger {
         }
     }
 
-    pub(in crate::run) fn next_tick(&self) -> Option<Instant> {
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
         self.live.as_ref().and_then(StatusLine::due)
     }
 
     /// Erases the status line until the next tick.
-    pub(in crate::run) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Some(live) = &mut self.live
             && live.drawn
         {

@@ -4,8 +4,8 @@ use anstyle::Style;
 use stagger_core::Instant;
 
 use super::event::Count;
-use crate::output::line::{DIM, Line};
-use crate::output::live::{REDRAW_INTERVAL, SHOW_AFTER, short, spinner, tenths};
+use stagger_terminal::output::line::{DIM, Line};
+use stagger_terminal::output::live::{REDRAW_INTERVAL, SHOW_AFTER, short, spinner, tenths};
 
 /// The live status line, redrawn while an attempt or a wait is in progress.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct StatusLine {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::run) enum Activity {
+pub(crate) enum Activity {
     /// An attempt will start at `until`.
     Waiting { count: Count, until: Instant, since: Instant },
     /// An attempt runs, until `until` at most.

@@ -8,7 +8,7 @@ use super::super::failure::Failure;
 
 /// What a file must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::wait) enum FileContent {
+pub(crate) enum FileContent {
     Any,
     NonEmpty,
 }
@@ -21,7 +21,7 @@ pub(super) struct FileProbe {
 
 /// What tells whether a file is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::wait) struct FileState {
+pub(crate) struct FileState {
     bytes: u64,
     modified: Option<SystemTime>,
 }

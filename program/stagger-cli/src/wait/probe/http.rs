@@ -12,8 +12,8 @@ use stagger_http::status;
 
 use super::super::failure::Failure;
 use super::HttpSettings;
-use crate::output::error::CliError;
-use crate::output::live::short;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::live::short;
 
 /// The most bytes of a body that are searched.
 const MOST_BODY: usize = 1024 * 1024;

@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use super::failure::Failure;
 use super::settings::{HttpSettings, Settings};
 use super::target::Target;
-use crate::output::error::CliError;
 use file::FileProbe;
 pub(super) use file::{FileContent, FileState};
 use http::HttpProbe;
+use stagger_terminal::output::error::CliError;
 
 /// What an attempt has found, if the target is ready: the state of a file, which `--stable` compares.
 pub(super) type Ready = Option<FileState>;

@@ -1,0 +1,70 @@
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use stagger_sim::storm::ScenarioSpec;
+
+use super::args::{DrillArgs, DrillScenario};
+use super::report::report;
+use super::run::{Drill, Run};
+use super::settings::Settings;
+use super::target::ExternalServer;
+use super::timer_lag::TimerLag;
+use super::{limits, outage};
+use stagger_report::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::say;
+use stagger_terminal::plot::RenderOptions;
+
+/// Runs `stagger drill`.
+pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
+    args.check()?;
+    if args.scenario == DrillScenario::Outage {
+        return outage::run(args, term);
+    }
+    let settings = Settings::new(args)?;
+    // The metrics depend only on the kind of the scenario, so any scenario of it will do.
+    let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
+    let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any), true)?;
+    let foreign = settings.foreign.as_ref();
+    let is_relayed = foreign.is_some_and(|clients| clients.server.is_some());
+    let (clients, clients_note) = limits::clients(settings.clients, if is_relayed { 2 } else { 1 })?;
+    let (listen_backlog, backlog_note) = limits::listen_backlog(settings.listen_backlog, clients)?;
+    let external = ExternalServer::from_args(args)?;
+    let to_loopback =
+        external.as_ref().is_none_or(|external| external.address.is_ipv4() && external.address.ip().is_loopback());
+    // Clients of a command choose their addresses themselves.
+    let sources = limits::sources(clients, to_loopback && foreign.is_none())?;
+    let outputs = Outputs::open(&args.outputs)?;
+    for note in [clients_note, backlog_note.filter(|_| external.is_none())].into_iter().flatten() {
+        say(&format!("note: {note}"));
+    }
+    let interrupt = Interrupt::install()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::io("cannot start the clients", error))?;
+    let timer_lag = Arc::new(TimerLag::default());
+    runtime.spawn(Arc::clone(&timer_lag).watch());
+    let drill = Drill {
+        settings: &settings,
+        clients,
+        sources: &sources,
+        listen_backlog,
+        external: external.as_ref(),
+        foreign,
+        runtime: &runtime,
+        timer_lag: &timer_lag,
+        interrupt: &interrupt,
+        term,
+    };
+    let mut runs: Vec<Run> = Vec::new();
+    for (name, policy) in &settings.policies {
+        match drill.run(name, policy)? {
+            Some(run) => runs.push(run),
+            None => break,
+        }
+    }
+    runtime.shutdown_background();
+    let storm = report(&settings, clients, &runs)?;
+    let counts = RunCount { planned: settings.policies.len(), finished: runs.len() };
+    finish(&storm, counts, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+}

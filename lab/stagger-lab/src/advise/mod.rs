@@ -1,0 +1,16 @@
+//! `stagger advise`: recommends a policy.
+//!
+//! The questions, the decision tree and the search are in `stagger_sim::advise`; this module prompts for the answers and
+//! prints the result.
+
+mod args;
+mod command;
+mod commands;
+mod html;
+mod json;
+mod prompt;
+mod report;
+
+pub use args::AdviseArgs;
+pub(crate) use command::recommend;
+pub use command::run;

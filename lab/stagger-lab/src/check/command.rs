@@ -1,0 +1,60 @@
+use std::process::ExitCode;
+
+use super::args::CheckArgs;
+use super::baseline::Baseline;
+use super::files::Detail;
+use super::result::CheckResult;
+use super::{html, json, outputs, report, rules, traces};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::target::Target;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::{command_line, print, say};
+use stagger_terminal::plot::RenderOptions;
+
+/// Runs `stagger check`.
+pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let options = RenderOptions::for_screen(&term.stdout, term);
+    if args.rules {
+        let text = if args.json { rules::json()? } else { rules::text(options) };
+        return print(text.as_bytes()).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(rule) = args.explain {
+        return print(rules::explanation(rule, options).as_bytes()).map(|()| ExitCode::SUCCESS);
+    }
+    if !args.traces.is_empty() {
+        return traces::run(&args.traces, args.json, term);
+    }
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    if matches!(target, Some(Target::Stdout)) && (args.json || args.sarif || args.github || args.junit) {
+        return Err(CliError::usage(
+            "--output - and another output both write to standard output; write the page to a file",
+        ));
+    }
+    let checked = CheckResult::new(args)?;
+    if let Some(path) = &args.write_baseline {
+        Baseline::of(checked.keys()).write(path)?;
+        let count = checked.keys().count();
+        say(&format!("wrote {count} finding{} to {}", if count == 1 { "" } else { "s" }, path.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let code = if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    if let Some(target) = target {
+        let is_stdout = matches!(target, Target::Stdout);
+        target.write(html::page(&checked, &json::document(&checked)?, &command_line()).as_bytes())?;
+        if is_stdout {
+            return Ok(code);
+        }
+    }
+    let text = match args {
+        _ if args.json => json::document(&checked)?,
+        _ if args.sarif => outputs::log(&checked)?,
+        _ if args.github => outputs::annotations(&checked),
+        _ if args.junit => outputs::suites(&checked),
+        _ => {
+            let detail = if args.verbose { Detail::All } else { Detail::Findings };
+            report::report(&checked, detail, options)
+        }
+    };
+    print(text.as_bytes())?;
+    Ok(code)
+}

@@ -1,0 +1,13 @@
+//! Files that are checked: which they are, and what is found in them.
+
+mod find;
+mod notes;
+mod policies;
+mod read;
+mod report;
+
+pub(super) use notes::Note;
+pub use policies::ConfigPolicy;
+pub(crate) use policies::policies_of;
+pub(super) use read::{FileResult, UnusedFlag};
+pub(super) use report::{Detail, Shown, section, shown};

@@ -1,0 +1,220 @@
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use stagger_config::Format;
+use stagger_sim::lint::config::{ConfigFile, check_layers};
+use stagger_sim::lint::{DeploymentContext, FileFinding, Rule};
+use stagger_sim::system::SystemFile;
+
+use super::find::{Found, files};
+use super::notes::{Note, notes};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::say;
+
+/// The longest file that is read, in bytes.
+const MAX_BYTES: u64 = 64 * 1_024 * 1_024;
+/// The name of standard input.
+const STDIN: &str = "standard input";
+/// Names of skipped files that are shown.
+const SHOWN: usize = 5;
+
+/// A checked file and its findings.
+pub(crate) struct FileResult {
+    pub(crate) name: String,
+    /// What the file is: `system of services`, `Istio`.
+    pub(crate) kind: String,
+    pub(crate) findings: Vec<FileFinding>,
+    /// Context flags that change nothing here.
+    pub(crate) unused: Vec<UnusedFlag>,
+    content: Content,
+}
+
+/// A context flag that changes nothing in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnusedFlag {
+    /// The flag without its hyphens.
+    pub(crate) name: &'static str,
+    pub(crate) reason: &'static str,
+}
+
+enum Content {
+    System(String),
+    Config(ConfigFile),
+}
+
+impl FileResult {
+    /// Reads and checks the files of the arguments.
+    pub(crate) fn all<'a>(
+        arguments: impl Iterator<Item = &'a str>,
+        format: Option<Format>,
+        context: &DeploymentContext,
+        allowed: &[&Rule],
+    ) -> Result<Vec<Self>, CliError> {
+        let (mut results, mut skipped) = (Vec::new(), Vec::new());
+        let mut arguments = arguments.peekable();
+        let is_asked = arguments.peek().is_some();
+        let found = files(arguments)?;
+        for file in &found {
+            match Self::read(file, format, context) {
+                Ok(Some(result)) => results.push(result),
+                Ok(None) => {}
+                // Of a directory, what can be checked is checked.
+                Err(error) if !file.is_named => skipped.push(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        if !skipped.is_empty() {
+            let more = skipped.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+            skipped.truncate(SHOWN);
+            say(&format!("skipped {}{more}", skipped.join("\nskipped ")));
+        }
+        if results.is_empty() && is_asked {
+            let files =
+                if found.len() == 1 { "the file says".to_owned() } else { format!("the {} files say", found.len()) };
+            say(&format!("{files} nothing about retries; name one to see how it is read"));
+        }
+        let configs: Vec<_> =
+            results.iter().enumerate().filter_map(|(nth, result)| Some((nth, result.config()?))).collect();
+        let (positions, configs): (Vec<_>, Vec<_>) =
+            configs.into_iter().map(|(nth, config)| (nth, config.clone())).unzip();
+        for (file, found) in check_layers(&configs) {
+            results[positions[file]].findings.push(found);
+        }
+        for result in &mut results {
+            result.findings.retain(|found| !allowed.contains(&found.finding().rule()));
+        }
+        Ok(results)
+    }
+
+    /// Reads and checks a file. Returns `None` for one that is not named on the command line and says nothing about retries.
+    fn read(file: &Found, format: Option<Format>, context: &DeploymentContext) -> Result<Option<Self>, CliError> {
+        let is_stdin = file.path == Path::new("-");
+        let name = if is_stdin { STDIN.to_owned() } else { file.path.display().to_string() };
+        let text = text(file, &name)?;
+        let ending = file.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if (ending == "toml" || is_stdin) && format.is_none() && is_system(&text) {
+            let read = if is_stdin { SystemFile::parse(&*text) } else { SystemFile::read(&file.path) };
+            let findings = read.map_err(CliError::usage)?.check();
+            return Ok(Some(Self {
+                name,
+                kind: "system of services".to_owned(),
+                findings,
+                unused: unused_by_system(context),
+                content: Content::System(text),
+            }));
+        }
+        if ending == "toml" && !file.is_named {
+            return Ok(None);
+        }
+        let config = match ConfigFile::read(&*name, text, format) {
+            Ok(config) => config,
+            // It may be anything.
+            Err(error) if !file.is_named && !error.to_string().starts_with("not valid") => return Ok(None),
+            Err(_) if !file.is_named && !matches!(ending, "json" | "yaml" | "yml") => return Ok(None),
+            Err(error) => return Err(CliError::usage(format_args!("{name}:{}: {error}", error.position()))),
+        };
+        if config.entries().is_empty() && !file.is_named {
+            return Ok(None);
+        }
+        if has_drop_ins(&file.path) {
+            say(&format!(
+                "{name}.d has drop-ins, which are not read with {name}; `systemctl cat {} | stagger check -` checks all of them as one",
+                file.path.file_name().unwrap_or_default().display()
+            ));
+        }
+        let unused =
+            config.unused(context).into_iter().map(|fact| UnusedFlag { name: fact.name(), reason: fact.reason() });
+        Ok(Some(Self {
+            name,
+            kind: kind(&config),
+            findings: config.check_in(context),
+            unused: unused.collect(),
+            content: Content::Config(config),
+        }))
+    }
+
+    /// Returns the text of the file.
+    pub(crate) fn text(&self) -> &str {
+        match &self.content {
+            Content::System(text) => text,
+            Content::Config(config) => config.text(),
+        }
+    }
+
+    /// Returns what its reader has noticed beside the findings: fields that no policy expresses, and facts.
+    pub(crate) fn notes(&self) -> Vec<Note<'_>> {
+        self.config().map(notes).unwrap_or_default()
+    }
+
+    /// Returns whether it has been read from standard input.
+    pub(crate) fn is_stdin(&self) -> bool {
+        self.name == STDIN
+    }
+
+    const fn config(&self) -> Option<&ConfigFile> {
+        match &self.content {
+            Content::System(_) => None,
+            Content::Config(config) => Some(config),
+        }
+    }
+}
+
+/// Returns the flags that are given: a system of services has facts of its own.
+fn unused_by_system(context: &DeploymentContext) -> Vec<UnusedFlag> {
+    let reason = "a system of services states its own load, time limits and guards";
+    context.given().map(|name| UnusedFlag { name, reason }).collect()
+}
+
+/// Returns whether a unit of systemd has drop-ins beside it, which replace what it says.
+fn has_drop_ins(path: &Path) -> bool {
+    let is_unit =
+        path.extension().is_some_and(|ending| ["service", "mount", "swap"].iter().any(|unit| ending == *unit));
+    let mut directory = path.as_os_str().to_owned();
+    directory.push(".d");
+    let files = is_unit.then(|| fs::read_dir(directory).ok()).flatten().into_iter().flatten().flatten();
+    files.into_iter().any(|file| file.path().extension().is_some_and(|ending| ending == "conf"))
+}
+
+/// Returns the systems that a file configures.
+fn kind(config: &ConfigFile) -> String {
+    const INCLUDE: &str = "include ";
+    let includes = || config.text().lines().any(|line| line.trim_start().starts_with(INCLUDE));
+    let formats: BTreeSet<_> = config.entries().iter().map(|entry| entry.format.to_string()).collect();
+    match config.entries().len() {
+        0 if includes() => "says nothing about retries, restarts or probes; what it includes is not read".to_owned(),
+        0 => "says nothing about retries, restarts or probes".to_owned(),
+        _ => formats.into_iter().collect::<Vec<_>>().join(", "),
+    }
+}
+
+pub(super) fn text(file: &Found, name: &str) -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    let read = if file.path == Path::new("-") {
+        io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(&file.path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| CliError::io(format_args!("cannot read {name}"), error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(CliError::usage(format_args!("{name} has more than {} MiB; check a part of it", MAX_BYTES >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        CliError::usage(format_args!("{name}, line {line}: not valid UTF-8; save it as UTF-8"))
+    })
+}
+
+/// Returns whether a TOML file has the tables of a system, also if it is not valid.
+fn is_system(text: &str) -> bool {
+    const TABLES: [&str; 3] = ["users", "tier", "edge"];
+    let is_head =
+        |line: &str| TABLES.iter().any(|table| line == format!("[[{table}]]") || line == format!("[{table}]"));
+    match text.parse::<toml::Table>() {
+        Ok(root) => root.keys().filter(|key| TABLES.contains(&key.as_str())).count() >= 2,
+        Err(_) => text.lines().any(|line| is_head(line.trim())),
+    }
+}

@@ -1,0 +1,208 @@
+use core::time::Duration;
+use std::time::UNIX_EPOCH;
+
+use stagger_core::text::Compact;
+use stagger_traces::{DelayFrom, Report};
+
+use crate::check::report::{counted, warning};
+use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};
+
+/// Most findings of a kind, and edges, that are printed.
+const SHOWN: usize = 5;
+
+/// A finding, as it is printed.
+struct Finding {
+    name: &'static str,
+    title: String,
+    facts: Vec<String>,
+    why: &'static str,
+    help: String,
+}
+
+/// Returns the report as text for a terminal.
+pub(super) fn text(files: &[String], report: &Report, options: RenderOptions) -> String {
+    let counts = [counted(report.traces as usize, "trace"), counted(report.spans as usize, "span")].join(", ");
+    let mut out = paragraph(&format!("{}: {counts}", files.join(", ")), "  ", options);
+    out += &edges(report, options);
+    let kinds = [multiplied(report), in_step(report), late(report), hints(report), storms(report)];
+    for findings in &kinds {
+        for finding in findings.iter().take(SHOWN) {
+            out += &section(finding, options);
+        }
+        if findings.len() > SHOWN {
+            out +=
+                &paragraph(&format!("  and {} more of these; --json has all", findings.len() - SHOWN), "  ", options);
+        }
+    }
+    if report.is_clean() {
+        out += "no findings\n";
+    }
+    for note in notes(report) {
+        out += &paragraph(&format!("note: {note}"), "      ", options);
+    }
+    options.glyphs.transliterate(&out).into_owned()
+}
+
+fn section(finding: &Finding, options: RenderOptions) -> String {
+    let mut out = warning(finding.name, &finding.title, options);
+    for fact in &finding.facts {
+        out += &paragraph(&format!("  {fact}"), "    ", options);
+    }
+    out += &paragraph(&format!("  why: {}", finding.why), "    ", options);
+    out + &paragraph(&format!("  help: {}", finding.help), "    ", options)
+}
+
+fn edges(report: &Report, options: RenderOptions) -> String {
+    let columns = [
+        Column::left("caller"),
+        Column::left("callee"),
+        Column::right("calls"),
+        Column::right("attempts"),
+        Column::right("per call"),
+        Column::right("most").optional(),
+        Column::right("caused").optional(),
+    ];
+    let retried: Vec<_> = report.edges.iter().filter(|edge| edge.attempts > edge.calls).collect();
+    if retried.is_empty() {
+        return String::new();
+    }
+    let rows = retried.iter().take(2 * SHOWN).map(|edge| {
+        vec![
+            edge.caller.clone(),
+            edge.callee.clone(),
+            edge.calls.to_string(),
+            edge.attempts.to_string(),
+            format!("{:.2}", edge.amplification()),
+            edge.most_attempts.to_string(),
+            edge.caused.to_string(),
+        ]
+    });
+    let mut out = table(&columns, rows, options);
+    if retried.len() > 2 * SHOWN {
+        out += &paragraph(&format!("and {} more; --json has all", retried.len() - 2 * SHOWN), "  ", options);
+    }
+    out
+}
+
+fn multiplied(report: &Report) -> Vec<Finding> {
+    let finding = |found: &stagger_traces::Multiplication| {
+        let layers: Vec<_> = found
+            .layers
+            .iter()
+            .map(|layer| format!("{} to {}: {}", layer.caller, layer.callee, layer.attempts))
+            .collect();
+        let guilty = &found.layers[found.guilty.min(found.layers.len().saturating_sub(1))];
+        Finding {
+            name: "multiplied",
+            title: format!("layers multiply one another: {} attempts of the lowest call", found.product),
+            facts: vec![
+                format!("attempts of one call: {}", layers.join(", ")),
+                format!(
+                    "in {}; the retries of {} cause most of the attempts",
+                    counted(found.traces as usize, "trace"),
+                    guilty.caller
+                ),
+            ],
+            why: "each layer repeats what the layer below it has repeated already",
+            help: format!("retry in one layer only; begin with {}", guilty.caller),
+        }
+    };
+    report.multiplications.iter().filter(|found| !found.layers.is_empty()).map(finding).collect()
+}
+
+fn in_step(report: &Report) -> Vec<Finding> {
+    let finding = |found: &stagger_traces::InStep| {
+        let from = match found.from {
+            DelayFrom::End => "the end",
+            DelayFrom::Start => "the start",
+        };
+        let delay = match found.delay_ns {
+            0 => "at once".to_owned(),
+            delay => format!("{} after {from} of the attempt before", rounded(delay)),
+        };
+        Finding {
+            name: "in-step",
+            title: format!("{} retries {} in step", found.caller, found.callee),
+            facts: vec![format!(
+                "{:.0} % of {} retries with the number {} come {delay}",
+                found.share * 100.0,
+                found.retries,
+                found.retry
+            )],
+            why: "calls that fail together are repeated together",
+            help: "use full jitter".to_owned(),
+        }
+    };
+    report.in_step.iter().map(finding).collect()
+}
+
+fn late(report: &Report) -> Vec<Finding> {
+    let finding = |found: &stagger_traces::LateAttempts| Finding {
+        name: "late",
+        title: format!("{} calls {} after its own caller has given up", found.caller, found.callee),
+        facts: vec![format!(
+            "{} of {}, of which {} are retries",
+            found.late,
+            counted(found.attempts as usize, "attempt"),
+            found.retries
+        )],
+        why: "the results of these attempts are lost, and their load is not",
+        help: "pass the deadline on, and begin no attempt after it".to_owned(),
+    };
+    report.late.iter().map(finding).collect()
+}
+
+fn hints(report: &Report) -> Vec<Finding> {
+    let finding = |found: &stagger_traces::HintsIgnored| Finding {
+        name: "hint-ignored",
+        title: format!("{} does not wait as long as {} asks it to", found.caller, found.callee),
+        facts: vec![format!(
+            "{} of {} retries after an answer with Retry-After come before that time",
+            found.early, found.hinted
+        )],
+        why: "a server that sends Retry-After knows when it has capacity again",
+        help: "wait for at least as long as the server says".to_owned(),
+    };
+    report.hints_ignored.iter().map(finding).collect()
+}
+
+fn storms(report: &Report) -> Vec<Finding> {
+    let finding = |found: &stagger_traces::Storm| {
+        let start = UNIX_EPOCH + Duration::from_nanos(found.start_ns);
+        Finding {
+            name: "storm",
+            title: format!("more retries than first attempts for {}", rounded(found.length_ns)),
+            facts: vec![format!(
+                "from {}: {} retries, and {} first attempts",
+                humantime::format_rfc3339_seconds(start),
+                found.retries,
+                found.first
+            )],
+            why: "a server that is overloaded needs fewer requests, and gets more",
+            help: "limit the retries of all calls together by a budget".to_owned(),
+        }
+    };
+    report.storms.iter().map(finding).collect()
+}
+
+/// What is to be known about the figures.
+fn notes(report: &Report) -> Vec<String> {
+    let known = [
+        (
+            report.traces_split,
+            "traces are counted in parts, because their spans are far apart in the files: pass files in the order of time",
+        ),
+        (report.spans_without_parent, "spans have a parent that is in no file: what is above them is not known"),
+        (report.duplicate_spans, "spans are there twice, and counted once"),
+        (report.unknown_values, "values of the files are neither OTLP nor Jaeger's, and are not read"),
+    ];
+    known.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect()
+}
+
+/// Writes a length to three digits.
+fn rounded(nanoseconds: u64) -> String {
+    let digits = nanoseconds.checked_ilog10().unwrap_or_default().saturating_sub(2);
+    let unit = 10_u64.pow(digits);
+    let rounded = (nanoseconds / unit).saturating_mul(unit);
+    Compact(Duration::from_nanos(rounded)).to_string()
+}

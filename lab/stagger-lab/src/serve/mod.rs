@@ -1,0 +1,28 @@
+//! `stagger serve`: a page on which two policies race against each other, for the browser of this machine.
+//!
+//! The server listens on the loopback interface only. It answers requests that name it as `localhost` or by its address, from
+//! its own page or from no page, so that another site can neither read from it nor make it compute. The engine, the findings
+//! and the advice are those of the other subcommands; nothing is read from or written to files.
+
+mod advise;
+mod args;
+mod assets;
+mod command;
+mod events;
+mod export;
+mod incident;
+mod jobs;
+mod limits;
+mod listener;
+mod origin;
+mod policy;
+mod presets;
+mod question;
+mod race;
+mod reply;
+mod routes;
+mod sentence;
+mod test_code;
+
+pub use args::ServeArgs;
+pub use command::run;

@@ -1,0 +1,132 @@
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::process::ExitCode;
+
+use stagger_core::Seed;
+use stagger_core::text::Compact;
+
+use super::args::{ScenarioKind, SimulateArgs};
+use super::incident::{self, Reference};
+use super::runs::simulate;
+use super::settings::Request;
+use super::strategy::Plan;
+use super::system;
+use crate::check::{ConfigPolicy, policies_of};
+use stagger_report::storm::{Interrupt, Outputs, finish, parse_assertions};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::say;
+use stagger_terminal::plot::RenderOptions;
+
+/// Maximum number of runs. The figures of all runs are kept in memory.
+pub(super) const MAX_RUNS: usize = 10_000;
+
+/// Runs `stagger simulate`.
+pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+    if let Some(reference) = args.incident() {
+        if let Some(file) = args.system.as_ref().filter(|_| args.kind().is_none()) {
+            let file = file.display();
+            return Err(CliError::usage(format_args!(
+                "`{file}` follows {reference}, which has a file of its own; remove it"
+            )));
+        }
+        return incident::run(Reference::parse(reference)?, args, term);
+    }
+    if args.print {
+        return Err(CliError::usage(
+            "--print is for incidents; use: stagger simulate @incident/NAME --print, with a name from: stagger simulate @incident",
+        ));
+    }
+    if args.kind() == Some(ScenarioKind::System) {
+        return system::run(args, term);
+    }
+    let configured = match &args.system {
+        None => None,
+        Some(file) if file.extension().is_some_and(|ending| ending == "toml") => {
+            let file = file.display();
+            return Err(CliError::usage(format_args!(
+                "`{file}` is the file of a system; use: stagger simulate system {file}"
+            )));
+        }
+        Some(file) => Some(Configured::new(file, args)?),
+    };
+    let args = configured.as_ref().map_or(args, |configured| &configured.args);
+    if args.find.is_some() || args.frontier.is_some() {
+        return Err(CliError::usage(
+            "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
+        ));
+    }
+    let mut request = Request::new(args)?;
+    if let Some(configured) = &configured {
+        configured.complete(&mut request);
+    }
+    run_request(&request, args, term)
+}
+
+/// What a configuration of another system adds to the command line.
+struct Configured {
+    /// With its policies, to compare.
+    args: SimulateArgs,
+    file: String,
+    found: Vec<ConfigPolicy>,
+}
+
+impl Configured {
+    /// Reads a configuration. Of equal policies, the first is simulated.
+    fn new(file: &Path, args: &SimulateArgs) -> Result<Self, CliError> {
+        let mut found = policies_of(file, args.entry.as_deref())?;
+        let mut seen = HashSet::new();
+        found.retain(|found| seen.insert((found.policy.clone(), found.attempt, found.overall, found.guards.clone())));
+        let named = found.iter().map(|found| {
+            // A retry that would start after the time limit of the call is not made.
+            let limit = found.overall.map_or(String::new(), |limit| format!(" max-elapsed={}", Compact(limit)));
+            format!("{}: {}{limit}", name(found), found.policy)
+        });
+        let compare = args.compare.iter().cloned().chain(named).collect();
+        let args = SimulateArgs { system: None, entry: None, compare, ..args.clone() };
+        Ok(Self { args, file: file.display().to_string(), found })
+    }
+
+    /// Adds budgets and the time limit of attempts, unless the user has given others.
+    fn complete(&self, request: &mut Request) {
+        if request.kind != ScenarioKind::Outage {
+            return;
+        }
+        if !request.settings.has("guards") {
+            let guards = self.found.iter().filter_map(|found| Some((name(found), found.guards.clone()?)));
+            request.own_guards = guards.collect();
+        }
+        if request.settings.has("timeout") {
+            return;
+        }
+        let limits: BTreeSet<_> = self.found.iter().map(|found| found.attempt).collect();
+        match limits.into_iter().collect::<Vec<_>>()[..] {
+            [Some(limit)] => request.settings.set("timeout", &Compact(limit).to_string(), &self.file),
+            [None] => {}
+            _ => say(&format!(
+                "note: the attempts of {} have several time limits; one is simulated for all: use --entry, or --timeout",
+                self.file
+            )),
+        }
+    }
+}
+
+/// Returns the name of a policy in the results.
+fn name(found: &ConfigPolicy) -> String {
+    found.path.replace([',', ':'], " ").trim().to_owned()
+}
+
+/// Runs a scenario, and writes the outputs.
+pub(super) fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let plan = Plan::new(request, &args.policy)?;
+    let assertions = parse_assertions(&request.assert, &plan.spec, false)?;
+    let outputs = Outputs::open(&args.outputs)?;
+    let interrupt = Interrupt::install()?;
+    let (storm, runs) = simulate(&plan, &seeds(request), &interrupt, term)?;
+    finish(&storm, runs, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+}
+
+/// Returns the seeds of a request.
+fn seeds(request: &Request) -> Vec<Seed> {
+    (0..u64::from(request.seed_count())).map(|offset| Seed::new(request.seed.wrapping_add(offset))).collect()
+}

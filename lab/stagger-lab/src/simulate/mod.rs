@@ -1,0 +1,18 @@
+//! `stagger simulate`: predicts the load that policies put on a server.
+
+mod args;
+mod command;
+mod guards;
+mod incident;
+mod race;
+mod runs;
+mod scenario;
+mod settings;
+mod strategy;
+mod sweep;
+mod system;
+
+pub use args::{SimulateArgs, subjects};
+pub use command::run;
+pub(crate) use incident::{SystemIncident, mass_disconnects, system_incidents};
+pub(crate) use race::Race;

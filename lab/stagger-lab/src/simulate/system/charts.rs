@@ -1,0 +1,127 @@
+use super::document::Document;
+use super::metric::mean;
+use stagger_report::metric::share;
+use stagger_report::page::Chart;
+use stagger_report::storm::downsample;
+use stagger_terminal::plot::svg::{Graph, GraphLink, GraphNode};
+use stagger_terminal::plot::{Axis, Figure, Hue, Series, Shape, Span, Unit};
+
+/// Maximum number of intervals of a line.
+const RESOLUTION: usize = 500;
+
+/// Maximum number of lines in one chart.
+const MAX_LINES: usize = 6;
+
+/// Number of rows of the table beside a chart.
+const ROWS: usize = 24;
+
+/// Returns the picture of the system: services with their wasted work, edges with their attempts per request.
+pub(super) fn graph(document: &Document) -> Graph {
+    let (system, runs) = (&document.system, &document.runs);
+    let users = GraphNode {
+        layer: 0,
+        title: "users".to_owned(),
+        lines: vec![format!("{} requests/s", Unit::Count.label(system.rate))],
+        is_marked: false,
+    };
+    let services = system.services.iter().enumerate().map(|(nth, service)| {
+        let wasted = mean(runs, |run| run.services[nth].wasted_ratio).unwrap_or(0.0);
+        let peak = mean(runs, |run| f64::from(run.services[nth].peak)).unwrap_or(0.0);
+        GraphNode {
+            layer: service.depth,
+            title: service.name.clone(),
+            lines: vec![
+                format!(
+                    "load {:.0}% of {}/s",
+                    100.0 * service.load / service.capacity,
+                    Unit::Count.label(service.capacity.round())
+                ),
+                format!("{} wasted", share(wasted)),
+                format!("queue up to {}", Unit::Count.label(peak.round())),
+            ],
+            is_marked: wasted >= 0.5,
+        }
+    });
+    let place = |name: &str| system.services.iter().position(|service| service.name == name).map_or(0, |nth| nth + 1);
+    let links = system.edges.iter().enumerate().map(|(nth, edge)| {
+        let attempts = mean(runs, |run| run.edges[nth].attempts_per_request).unwrap_or(0.0);
+        GraphLink { from: place(&edge.from), to: place(&edge.to), label: format!("×{attempts:.2}"), weight: attempts }
+    });
+    Graph {
+        title: "Attempts per request".to_owned(),
+        description: format!("The services of {} and the attempts per request on each edge.", document.file),
+        nodes: [users].into_iter().chain(services).collect(),
+        links: links.collect(),
+    }
+}
+
+/// Returns the charts of the first run over time.
+pub(super) fn charts(document: &Document) -> Vec<Chart> {
+    let Some(run) = document.runs.first() else { return Vec::new() };
+    let floats = |counts: &[u64]| counts.iter().map(|&count| count as f64).collect::<Vec<_>>();
+    let served = vec![("requests".to_owned(), floats(&run.requests)), ("served".to_owned(), floats(&run.goodput))];
+    let edges = document.system.edges.iter().zip(&run.edges);
+    let attempts =
+        edges.map(|(edge, of)| (format!("{} to {}", edge.from, edge.to), floats(&of.attempts))).collect::<Vec<_>>();
+    let services = document.system.services.iter().zip(&run.services);
+    let queues =
+        services.map(|(service, of)| (service.name.clone(), of.occupancy.iter().map(|&n| f64::from(n)).collect()));
+    vec![
+        chart(document, "served", "Requests and those served", "requests per second", &served),
+        chart(document, "attempts", "Attempts on each edge", "attempts per second", &attempts),
+        chart(
+            document,
+            "queues",
+            "Attempts at each service",
+            "attempts, waiting or in service",
+            &queues.collect::<Vec<_>>(),
+        ),
+    ]
+}
+
+fn chart(
+    document: &Document,
+    slug: &'static str,
+    title: &'static str,
+    axis: &str,
+    lines: &[(String, Vec<f64>)],
+) -> Chart {
+    let system = &document.system;
+    let shown = &lines[..lines.len().min(MAX_LINES)];
+    let most = shown.iter().flat_map(|(_, values)| values).copied().fold(1.0, f64::max);
+    let mut series = Vec::new();
+    if system.fault_end_s > system.fault_start_s {
+        let ends = [system.fault_start_s, system.fault_end_s].map(|x| Span { x, low: 0.0, high: most });
+        series.push(Series::light("trigger", Hue::INK, Shape::Band(ends.to_vec())));
+    }
+    series.extend(shown.iter().enumerate().map(|(nth, (name, values))| {
+        Series::strong(name.clone(), Hue::nth(nth), Shape::Steps(downsample(values, 1.0, system.horizon_s, RESOLUTION)))
+    }));
+    let figure = Figure {
+        title: title.to_owned(),
+        description: format!("{title} over time; at most {} {axis}.", Unit::Count.label(most)),
+        x: Axis::new("time", Unit::Seconds).including(0.0).including(system.horizon_s),
+        y: Axis::new(axis, Unit::Count).including(0.0).including(most),
+        series,
+    };
+    let step = (system.horizon_s / ROWS as f64).max(1.0);
+    let rows = (0..ROWS).map(|nth| {
+        let second = (nth as f64 * step) as usize;
+        let values = lines.iter().map(|(_, values)| Unit::Count.label(values.get(second).copied().unwrap_or(0.0)));
+        [Unit::Seconds.label(second as f64)].into_iter().chain(values).collect()
+    });
+    let caption = match (lines.len() > MAX_LINES, &document.runs[..]) {
+        (true, _) => format!("Of one run. The first {MAX_LINES} are drawn; the table has all."),
+        (false, [_]) => String::new(),
+        (false, _) => "Of the first run.".to_owned(),
+    };
+    Chart {
+        slug,
+        title,
+        caption,
+        figures: vec![figure],
+        logarithmic: Vec::new(),
+        heads: ["at".to_owned()].into_iter().chain(lines.iter().map(|(name, _)| name.clone())).collect(),
+        rows: rows.collect(),
+    }
+}

@@ -1,0 +1,186 @@
+use std::borrow::Cow;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use stagger_core::Seed;
+use stagger_sim::system::{System, SystemFigures, SystemFile};
+use stagger_sim::{Progress, Sweep};
+
+use super::charts::{charts, graph};
+use super::document::Document;
+use super::find::{frontier, search};
+use super::frontier::picture;
+use super::metric::metrics;
+use super::words::{conclusions, describe};
+use super::{csv, html, markdown, report};
+use crate::simulate::args::SimulateArgs;
+use crate::simulate::runs::with_progress;
+use stagger_report::metric::{failures, parse_conditions};
+use stagger_report::storm::{Condition, Format, Interrupt, Outputs};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::target::Target;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::command_line;
+use stagger_terminal::output::write::{print, say, to_json};
+use stagger_terminal::plot::RenderOptions;
+use stagger_terminal::plot::svg::{Page, document as svg_document};
+
+/// The default seed of the first run.
+const SEED: u64 = 1;
+
+/// Runs `stagger simulate system FILE`.
+pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+    check_flags(args)?;
+    let Some(path) = &args.system else {
+        return Err(CliError::usage(
+            "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
+        ));
+    };
+    run_file(&read(path)?, path.display().to_string(), args, term)
+}
+
+/// Runs a system. `name` is that of its file in the reports.
+pub(crate) fn run_file(
+    file: &SystemFile,
+    name: String,
+    args: &SimulateArgs,
+    term: &Term,
+) -> Result<ExitCode, CliError> {
+    let first = args.policy.seed.unwrap_or(SEED);
+    // With a search or a map, the seeds are those of each of their values.
+    let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.seeds.unwrap_or(1) };
+    let seeds: Vec<_> = (0..u64::from(own_seeds)).map(|offset| Seed::new(first.wrapping_add(offset))).collect();
+    let conditions = conditions(&args.assert, file.system())?;
+    let outputs = Outputs::open(&args.outputs)?;
+    let interrupt = Interrupt::install()?;
+    let mut document = document(name, file.system(), &seeds, &interrupt, term);
+    let (planned, finished) = (seeds.len(), document.runs.len());
+    if finished == 0 {
+        say("interrupted before any run finished; nothing was written");
+        return Ok(ExitCode::from(interrupt.exit_status()));
+    }
+    let progress = Progress::new();
+    let given = (first, args.seeds);
+    if let Some(text) = &args.find {
+        document.search =
+            with_progress(&progress, "searching", &interrupt, term, || search(file, text, given, &progress))?;
+    }
+    if let Some(text) = &args.frontier {
+        document.frontier =
+            with_progress(&progress, "mapping", &interrupt, term, || frontier(file, text, given, &progress))?;
+    }
+    write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
+    let of_run = |run| failures(&metrics(&document, run), &conditions, &format!("with seed {}", run.seed));
+    let failures: Vec<_> = document.runs.iter().flat_map(of_run).collect();
+    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
+    if finished < planned || interrupt.is_requested() {
+        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
+        return Ok(ExitCode::from(interrupt.exit_status()));
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Reads the file of a system.
+fn read(path: &Path) -> Result<SystemFile, CliError> {
+    SystemFile::read(path).map_err(|error| {
+        if !error.is_io() {
+            return CliError::usage(error);
+        }
+        let (doing, text) = (format!("cannot read {}", path.display()), error.to_string());
+        // The error has no source: its text ends with that of the operating system.
+        let why = text.strip_prefix(&doing).unwrap_or(&text).trim_start_matches(": ").to_owned();
+        CliError::io(doing, io::Error::other(why))
+    })
+}
+
+/// Rejects flags of the other scenarios.
+fn check_flags(args: &SimulateArgs) -> Result<(), CliError> {
+    match args.setting() {
+        Some(flag) => Err(CliError::usage(format_args!(
+            "system: {flag} cannot be used with a system, whose settings are all in its file; change the file"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Runs the system with every seed, and returns the document of the runs that finished before an interrupt.
+pub(crate) fn document(name: String, system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Document {
+    let runs = simulate(system, seeds, interrupt, term);
+    Document::new(name, system, runs.iter().map(|(seed, figures)| (*seed, figures)))
+}
+
+/// Runs the system with every seed, on all cores. Returns the runs that finished before an interrupt.
+fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Vec<(Seed, SystemFigures)> {
+    let progress = Progress::new();
+    let plural = if seeds.len() == 1 { "run" } else { "runs" };
+    with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
+        finished_runs(system, seeds, &progress)
+    })
+}
+
+/// Runs the system with every seed. Returns the runs that finished before they were cancelled.
+fn finished_runs(system: &System, seeds: &[Seed], progress: &Progress) -> Vec<(Seed, SystemFigures)> {
+    let run = |(): &(), seed, progress: &Progress| system.run_with_progress(seed, progress);
+    let runs = Sweep::new().run(&[()], seeds, progress, run);
+    let runs = seeds.iter().zip(runs.into_iter().flatten());
+    runs.filter_map(|(seed, run)| Some((*seed, run?))).collect()
+}
+
+/// Returns the page of one run with the default seed; `None` if it was cancelled. `command` is the command line that
+/// reproduces it.
+pub(crate) fn page(
+    name: String,
+    system: &System,
+    command: &str,
+    progress: &Progress,
+) -> Result<Option<String>, CliError> {
+    let runs = finished_runs(system, &[Seed::new(SEED)], progress);
+    if runs.is_empty() {
+        return Ok(None);
+    }
+    let document = Document::new(name, system, runs.iter().map(|(seed, figures)| (*seed, figures)));
+    Ok(Some(html::page(&document, &to_json(&document)?, command)))
+}
+
+/// Parses the values of `--assert` for this system, the names of whose figures do not depend on the run.
+fn conditions(lists: &[String], system: &System) -> Result<Vec<(String, Condition)>, CliError> {
+    let document = Document::without_runs(system);
+    parse_conditions(lists, &document.runs.first().map(|run| metrics(&document, run)).unwrap_or_default())
+}
+
+/// Writes all requested outputs. The summary goes to standard output, unless another output does.
+fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
+    let uses_stdout = outputs.uses_stdout();
+    let Outputs { targets, svg } = outputs;
+    let json = to_json(document)?;
+    if let Some(directory) = svg {
+        write_pictures(document, &directory)?;
+    }
+    for (format, target) in targets {
+        let bytes: Cow<'_, [u8]> = match format {
+            Format::Html => html::page(document, &json, &command_line()).into_bytes().into(),
+            Format::Csv => csv::figures(document)?.into(),
+            Format::CsvSeries => csv::series(document)?.into(),
+            Format::Markdown => markdown::text(document).into_bytes().into(),
+            Format::Json => json.as_bytes().into(),
+        };
+        target.write(&bytes)?;
+    }
+    if uses_stdout { Ok(()) } else { print(report::summary(document, options).as_bytes()) }
+}
+
+/// Writes each picture to a file of its own.
+fn write_pictures(document: &Document, directory: &Path) -> Result<(), CliError> {
+    if let Some(frontier) = &document.frontier {
+        Target::open(&directory.join("frontier.svg"))?.write(picture(frontier).document().as_bytes())?;
+    }
+    Target::open(&directory.join("graph.svg"))?.write(graph(document).document().as_bytes())?;
+    for chart in charts(document) {
+        let remarks = [chart.caption].into_iter().chain(conclusions(document)).filter(|text| !text.is_empty());
+        let page = Page { title: chart.title.to_owned(), subject: describe(document), remarks: remarks.collect() };
+        let target = Target::open(&directory.join(format!("{}.svg", chart.slug)))?;
+        target.write(svg_document(&page, &chart.figures).as_bytes())?;
+    }
+    Ok(())
+}

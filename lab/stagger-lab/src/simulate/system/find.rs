@@ -1,0 +1,272 @@
+use serde::Serialize;
+use stagger_sim::Progress;
+use stagger_sim::system::{BorderPoint, Found, Frontier, Search, SystemFile, Unit};
+
+use super::range::{Range, changed};
+use stagger_terminal::output::error::CliError;
+
+/// Seeds that a search adds at a time, unless the user says how many, half the width of the interval to which it narrows a
+/// border then, and the most runs for that. Four times the seeds halve the interval.
+const SEEDS: u64 = 24;
+const PRECISION: f64 = 0.01;
+const RUNS_PER_SEED: u64 = 128;
+
+/// Seeds in each cell of a map, unless the user says how many.
+const FRONTIER_SEEDS: u64 = 3;
+
+/// Values of each number of a map.
+const FRONTIER_VALUES: usize = 20;
+
+/// A search for the values of a number at which the system begins to stay down, or to recover.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SearchEntry {
+    /// The name or the path of the number.
+    pub(super) number: String,
+    /// The smallest value that was tried. Lengths of time are in seconds, rates per second.
+    low: f64,
+    /// The largest value that was tried.
+    high: f64,
+    /// The borders, in increasing order.
+    borders: Vec<BorderEntry>,
+    /// Values apart from the borders at which chance decides.
+    undecided: Vec<f64>,
+    /// All values that were tried, in increasing order.
+    tried: Vec<TriedEntry>,
+    #[serde(skip)]
+    unit: Option<UnitText>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UnitText(Unit);
+
+/// A border.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BorderEntry {
+    /// The value at which half of the seeds stay down. For whole numbers, it lies between two of them.
+    estimate: f64,
+    /// Its 95% interval.
+    estimate_interval: [f64; 2],
+    /// Whether the system stays down above it.
+    is_worse_above: bool,
+    /// The value next to it from which at most a tenth of the seeds stays down; null if it is outside of the range.
+    at_most_a_tenth: Option<f64>,
+    /// Its 95% interval.
+    at_most_a_tenth_interval: Option<[f64; 2]>,
+    /// The value next to it from which at least nine tenths of the seeds stay down; null if it is outside of the range.
+    at_least_nine_tenths: Option<f64>,
+    /// Its 95% interval.
+    at_least_nine_tenths_interval: Option<[f64; 2]>,
+}
+
+/// A value that was tried.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct TriedEntry {
+    /// The value.
+    value: f64,
+    /// Seeds that were down at the horizon.
+    down: u64,
+    /// Number of seeds.
+    seeds: u64,
+}
+
+/// A map of what the system survives.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct FrontierEntry {
+    /// The number whose values are the columns.
+    pub(super) across: String,
+    /// The number whose values are the rows.
+    pub(super) up: String,
+    /// The values of the columns. Lengths of time are in seconds, rates per second.
+    pub(super) across_values: Vec<f64>,
+    /// The values of the rows.
+    pub(super) up_values: Vec<f64>,
+    /// The share of the seeds that stay down: rows of cells.
+    pub(super) down: Vec<Vec<f64>>,
+    /// Number of seeds of each cell.
+    pub(super) seeds: u64,
+    /// The values as text.
+    #[serde(skip)]
+    pub(super) labels: [Vec<String>; 2],
+}
+
+/// Searches; `None` after an interrupt.
+pub(super) fn search(
+    file: &SystemFile,
+    text: &str,
+    (first, seeds): (u64, Option<u32>),
+    progress: &Progress,
+) -> Result<Option<SearchEntry>, CliError> {
+    let range = Range::parse("--find", text, file)?;
+    let seeds = seeds.map_or(SEEDS, u64::from);
+    let precision = PRECISION * (SEEDS as f64 / seeds.max(1) as f64).sqrt();
+    let search = Search::between(range.low, range.high).seeds(seeds).precision(precision);
+    let search = search.max_runs(RUNS_PER_SEED.saturating_mul(seeds));
+    let search = if range.unit.is_whole() { search.whole_numbers() } else { search };
+    let found = search.run_from(first, |value| changed(file, &range.changes(value)), progress);
+    let found = found.map_err(|error| CliError::usage(format_args!("--find: {error}")))?;
+    Ok(found.map(|found| entry(&range, &found)))
+}
+
+fn entry(range: &Range, found: &Found) -> SearchEntry {
+    let interval = |point: BorderPoint| [point.low, point.high];
+    let borders = found.borders.iter().map(|border| BorderEntry {
+        estimate: border.half.value,
+        estimate_interval: interval(border.half),
+        is_worse_above: border.is_worse_above,
+        at_most_a_tenth: border.tenth.map(|point| point.value),
+        at_most_a_tenth_interval: border.tenth.map(interval),
+        at_least_nine_tenths: border.nine_tenths.map(|point| point.value),
+        at_least_nine_tenths_interval: border.nine_tenths.map(interval),
+    });
+    let tried = found.tried.iter().map(|one| TriedEntry { value: one.value, down: one.down, seeds: one.seeds });
+    SearchEntry {
+        number: range.name.clone(),
+        low: range.low,
+        high: range.high,
+        borders: borders.collect(),
+        undecided: found.undecided.clone(),
+        tried: tried.collect(),
+        unit: Some(UnitText(range.unit)),
+    }
+}
+
+/// Draws the map; `None` after an interrupt.
+pub(super) fn frontier(
+    file: &SystemFile,
+    text: &str,
+    (first, seeds): (u64, Option<u32>),
+    progress: &Progress,
+) -> Result<Option<FrontierEntry>, CliError> {
+    let Some((across, up)) = text.split_once(',') else {
+        return Err(CliError::usage(format_args!(
+            "--frontier: `{text}` is one number; write two, as in size,length or rate=10/s..90/s,for=1s..20s"
+        )));
+    };
+    let [across, up] = [across, up].map(|text| Range::parse("--frontier", text, file));
+    let (across, up) = (across?, up?);
+    let seeds = seeds.map_or(FRONTIER_SEEDS, u64::from);
+    let at = |x: f64, y: f64| changed(file, &[across.changes(x), up.changes(y)].concat());
+    let map = Frontier::new(across.values(FRONTIER_VALUES), up.values(FRONTIER_VALUES)).seeds(seeds);
+    let map = map.run(first, at, progress).map_err(|error| CliError::usage(format_args!("--frontier: {error}")))?;
+    Ok(map.map(|map| {
+        let texts = |range: &Range, values: &[f64]| values.iter().map(|value| shown(range.unit, *value)).collect();
+        FrontierEntry {
+            labels: [texts(&across, &map.across), texts(&up, &map.up)],
+            across: across.name,
+            up: up.name,
+            across_values: map.across,
+            up_values: map.up,
+            down: map.down,
+            seeds,
+        }
+    }))
+}
+
+/// Formats a value with about three digits.
+fn shown(unit: Unit, value: f64) -> String {
+    let digits = 10_f64.powi(2 - value.abs().max(1e-9).log10().floor() as i32);
+    unit.text((value * digits).round() / digits)
+}
+
+impl SearchEntry {
+    /// Says where the borders are, and how sure that is.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let borders = self.borders.iter().map(|border| self.border(border));
+        let runs: u64 = self.tried.iter().map(|one| one.seeds).sum();
+        let count = format!(
+            "{} values from {} to {} were tried, with {runs} runs; intervals are of 95% confidence",
+            self.tried.len(),
+            self.text(self.low),
+            self.text(self.high)
+        );
+        let nothing = self.borders.is_empty().then(|| self.without_border());
+        let undecided = (!self.undecided.is_empty()).then(|| self.chance());
+        borders.chain(nothing).chain(undecided).chain([count]).collect()
+    }
+
+    fn border(&self, border: &BorderEntry) -> String {
+        let is_whole = self.unit().is_whole();
+        // A whole number is on one side of a border between two of them.
+        let [first, last] = if border.is_worse_above { ["from", "up to"] } else { ["up to", "from"] };
+        let on = |side: &str| if side == "from" { " on" } else { "" };
+        let half = match (is_whole, border.is_worse_above) {
+            (true, true) => format!("from {} on", self.text(border.estimate.ceil())),
+            (true, false) => format!("up to {}", self.text(border.estimate.floor())),
+            (false, true) => format!("above {}", self.text(border.estimate)),
+            (false, false) => format!("below {}", self.text(border.estimate)),
+        };
+        let tail = |what: &str, side: &str, outside: &str, point: Option<f64>, interval: Option<[f64; 2]>| {
+            let (Some(value), Some(interval)) = (point, interval) else {
+                return format!("; {what} stay down only {outside}");
+            };
+            let value = match (is_whole, side) {
+                (true, "from") => value.ceil(),
+                (true, _) => value.floor(),
+                (false, _) => value,
+            };
+            format!("; {what} stay down {side} {}{}{}", self.text(value), on(side), self.interval(interval))
+        };
+        let [below, above] = [self.low, self.high].map(|end| self.text(end));
+        let [better, worse] = if border.is_worse_above {
+            [format!("below {below}"), format!("above {above}")]
+        } else {
+            [format!("above {above}"), format!("below {below}")]
+        };
+        format!(
+            "{}: the system stays down {half}{}{}{}",
+            self.number,
+            self.interval(border.estimate_interval),
+            tail("at most 10% of the seeds", last, &better, border.at_most_a_tenth, border.at_most_a_tenth_interval),
+            tail("at least 90%", first, &worse, border.at_least_nine_tenths, border.at_least_nine_tenths_interval),
+        )
+    }
+
+    /// Returns an interval in parentheses. For whole numbers, it is that of a border between them, and says nothing.
+    fn interval(&self, [low, high]: [f64; 2]) -> String {
+        if self.unit().is_whole() {
+            return String::new();
+        }
+        let less = if low <= self.low { " or less" } else { "" };
+        let more = if high >= self.high { " or more" } else { "" };
+        format!(" ({}{less} to {}{more})", self.text(low), self.text(high))
+    }
+
+    fn without_border(&self) -> String {
+        let (low, high) = (self.text(self.low), self.text(self.high));
+        let down = self.tried.iter().filter(|one| 2 * one.down >= one.seeds).count();
+        let what = match (self.undecided.is_empty(), down) {
+            (false, _) => "has no border that chance would not explain",
+            (true, 0) => "does not stay down at any value that was tried",
+            (true, _) => "stays down at any value that was tried",
+        };
+        format!("{}: the system {what} from {low} to {high}", self.number)
+    }
+
+    fn chance(&self) -> String {
+        let of = |value: &f64| self.tried.iter().find(|one| one.value.total_cmp(value).is_eq());
+        let values = self.undecided.iter().filter_map(of);
+        let values = values.map(|one| {
+            format!(
+                "{}% of {} seeds at {}",
+                (100.0 * one.down as f64 / one.seeds as f64).round(),
+                one.seeds,
+                self.text(one.value)
+            )
+        });
+        format!("chance decides elsewhere: {} stay down", values.collect::<Vec<_>>().join(", "))
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit.map_or(Unit::Factor, |unit| unit.0)
+    }
+
+    /// Formats a value with about four digits.
+    fn text(&self, value: f64) -> String {
+        let digits = 10_f64.powi(3 - value.abs().max(1e-9).log10().floor() as i32);
+        self.unit().text((value * digits).round() / digits)
+    }
+}

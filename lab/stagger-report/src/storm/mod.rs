@@ -1,0 +1,42 @@
+//! Parts that `simulate` and `drill` share: comparing policies, assertions and reports.
+//!
+//! Every report is generated from the simulator's document `stagger.storm/1`: tables, CSV, Markdown, HTML and assertions
+//! iterate over the metrics of its scenario, so none of them can differ from the JSON.
+
+mod assertion;
+mod charts;
+mod compare;
+mod csv;
+mod finish;
+mod html;
+mod interrupt;
+mod key_figures;
+mod markdown;
+mod measurements;
+mod metric;
+mod outage;
+mod outputs;
+pub mod parse;
+mod progress;
+mod results;
+#[cfg(test)]
+mod samples;
+mod subject;
+mod summary;
+mod svg;
+mod swept;
+mod threshold;
+mod timeline;
+mod write;
+
+pub use assertion::{Condition, is_name_of, parse_assertions};
+pub use compare::{named_policies, number_duplicates, short_name};
+pub use csv::csv_text;
+pub use finish::{RunCount, finish};
+pub use interrupt::Interrupt;
+pub use markdown::escaped as markdown_text;
+pub use measurements::{unreliable, verdict_on};
+pub use outputs::{Format, OutputArgs, Outputs};
+pub use progress::ProgressLine;
+pub use timeline::{SAMPLED_CLIENTS, Timeline, downsample, resample};
+pub use write::rendered;
