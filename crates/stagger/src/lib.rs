@@ -140,21 +140,20 @@ pub mod guard {
     };
 }
 
-pub use call::attempt::Attempt;
+pub use call::machine::Attempt;
 pub use call::scope;
 pub use classify::marked::{Marked, OperationError};
 pub use drive::blocking;
 #[cfg(feature = "tokio")]
 pub use drive::future::retry;
-pub use drive::future::{RetryFuture, retry_with_timer};
-pub use drive::operation::Operation;
+pub use drive::future::{Operation, RetryFuture, retry_with_timer};
 pub use drive::poll_retry::PollRetry;
 pub use drive::retry_loop::RetryLoop;
 pub use error::boxed::BoxedError;
 pub use error::call_error::{Cause, Error, Report, RetryResultExt};
 pub use error::chain::display_chain;
+pub use error::links::stop_reason;
 pub use error::rejected::Rejected;
-pub use error::stop::stop_reason;
 pub use queue::batch;
 pub use retrier::handle::Retrier;
 pub use retrier::limits::LastAttempt;

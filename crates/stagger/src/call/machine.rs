@@ -1,18 +1,17 @@
 //! The decisions of one call. Every driver, blocking or async, uses this; a driver only waits and polls.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
 
-use super::attempt::Attempt;
-use super::next::{Next, action};
 use super::not_before::NotBefore;
 use super::options::{Observed, Options};
 use super::output::{Ended, ErrorSlot, Finish};
 use super::permits::{PermitSlot, PermitStage};
-use crate::call::scope;
-use crate::classify::rules::RuleSet;
+use super::scope;
+use crate::classify::rule::RuleSet;
 use crate::error::call_error::Cause;
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError, Listen};
@@ -20,6 +19,36 @@ use crate::retrier::limits::IsLast;
 use crate::retrier::shared::Shared;
 use crate::testing;
 use crate::time::{Clock, entropy};
+
+/// The attempt that an operation is about to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Number of the attempt, from 1.
+    pub number: u32,
+    /// The policy's limit on attempts, if there is one.
+    pub max: Option<NonZeroU32>,
+    /// Time limit of the attempt: what is left until the deadline, and at most the timeout. Never zero. `None` if there
+    /// is no limit.
+    ///
+    /// An async attempt is dropped at the limit. A blocking attempt cannot be interrupted: pass the limit on to what it
+    /// calls.
+    pub time_limit: Option<Duration>,
+}
+
+impl Attempt {
+    /// Returns whether no other attempt follows if this one fails.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.max.is_some_and(|max| self.number >= max.get())
+    }
+
+    /// Creates the first attempt of a call without options.
+    #[inline]
+    pub(crate) const fn first(policy: &Policy) -> Self {
+        Self { number: 1, max: policy.max_attempts(), time_limit: None }
+    }
+}
 
 /// The state of one call, its options, and the permits it holds.
 ///
@@ -459,5 +488,48 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             self.seed = self.options.retrier().and_then(|retrier| retrier.seed).unwrap_or_else(entropy::seed);
             self.flags |= SEEDED;
         }
+    }
+}
+
+/// The next action of the driver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next {
+    /// Arm the timer for `delay`; zero means no timer. When it fires, check
+    /// [`remaining_wait`](super::machine::Call::remaining_wait).
+    Wait {
+        /// The decided delay, fitted to the timer.
+        delay: Duration,
+        /// The decided delay.
+        after: Duration,
+        source: DelaySource,
+    },
+    Stop(StopReason),
+}
+
+impl Next {
+    /// Returns the action that follows a decision about a failed attempt.
+    #[inline(always)]
+    pub(super) fn after(decision: &Decision, retry: &RetryMachine<'_>, resolution: Duration) -> Self {
+        match *decision {
+            Decision::Retry { after, source, .. } if testing::sleeps_are_skipped() => {
+                Self::Wait { delay: Duration::ZERO, after, source }
+            }
+            Decision::Retry { after, source, .. } => {
+                Self::Wait { delay: retry.on_ticks(after, source, resolution), after, source }
+            }
+            Decision::Stop(stop) => Self::Stop(stop),
+            // Not reachable for an error; treated like an outcome of success beside an error.
+            _ => Self::Stop(StopReason::Permanent),
+        }
+    }
+}
+
+/// Returns a decision as the listeners receive it.
+pub(super) const fn action(decision: &Decision) -> Action {
+    match decision {
+        Decision::Done => Action::Done,
+        Decision::Retry { after, source, .. } => Action::Retry { after: *after, source: *source },
+        Decision::Stop(stop) => Action::Stop(*stop),
+        _ => Action::Stop(StopReason::Permanent),
     }
 }

@@ -1,11 +1,9 @@
 //! One call: its state, its decisions, the options that they consult, and the permits that it holds. A driver only waits
 //! and polls.
 
-pub(crate) mod attempt;
 pub(crate) mod coop;
 pub(crate) mod fast_path;
 pub(crate) mod machine;
-pub(crate) mod next;
 mod not_before;
 pub(crate) mod options;
 pub(crate) mod output;
@@ -13,5 +11,4 @@ pub(crate) mod parked;
 pub(crate) mod permits;
 pub(crate) mod poll;
 pub mod scope;
-mod turn;
 mod wait;

@@ -1,3 +1,5 @@
+//! What a call takes from its caller, and which parts of it there are at compile time.
+
 use core::borrow::Borrow;
 use core::time::Duration;
 use std::sync::Arc;
@@ -9,10 +11,8 @@ use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Policy};
 use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
-use crate::retrier::known_quiet::KnownQuiet;
-use crate::retrier::limits::{IsLast, Limits};
-use crate::retrier::shared::Shared;
-use crate::retrier::sleepers::Sleepers;
+use crate::retrier::limits::{IsLast, Limits, Sleepers};
+use crate::retrier::shared::{KnownQuiet, Shared};
 use crate::retrier::target::{QuietTarget, Target};
 use crate::time::Clock;
 use crate::time::cancel::Cancel;

@@ -1,3 +1,5 @@
+//! What a call returns.
+
 use core::time::Duration;
 
 use stagger_core::StopReason;

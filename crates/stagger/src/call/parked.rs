@@ -5,8 +5,7 @@ use core::time::Duration;
 use stagger_core::machine::{RetryMachine, RetryState};
 use stagger_core::{NestedRetries, Outcome, Seed, StopReason};
 
-use super::machine::{Call, Phase, SEEDED};
-use super::next::Next;
+use super::machine::{Call, Next, Phase, SEEDED};
 use super::options::{Observed, Options, RetrierSource, Through};
 use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage, WaitingPermits};
 use crate::classify::marked::OperationError;

@@ -1,3 +1,5 @@
+//! The permits of one call, which are settled even if the call is dropped.
+
 use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};
 use stagger_core::{Guards, Instant, NestedRetries, Outcome};
 

@@ -6,10 +6,8 @@ use core::time::Duration;
 
 use stagger_core::{Outcome, StopReason};
 
-use super::attempt::Attempt;
 use super::coop;
-use super::machine::{Call, Phase};
-use super::next::Next;
+use super::machine::{Attempt, Call, Next, Phase};
 use super::options::{Observed, Options};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::Listen;

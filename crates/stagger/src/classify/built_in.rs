@@ -4,7 +4,7 @@ use core::error::Error;
 use stagger_core::{BreakerOpen, FailureKind, Outcome, ServerHint};
 
 use super::io;
-use crate::error::fact::{Fact, fact_of};
+use crate::error::chain::{Fact, fact_of};
 use crate::error::links::{as_error, links};
 use crate::error::rejected::Rejected;
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::{FailureKind, Outcome, ServerHint};
 
-use crate::error::fact::{Fact, leave_fact};
+use crate::error::chain::{Fact, leave_fact};
 
 /// An error with an optional mark that says whether to retry it, for operations that classify their own errors.
 ///

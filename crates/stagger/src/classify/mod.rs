@@ -10,25 +10,13 @@
 //! ```
 
 pub(crate) mod built_in;
-mod grpc;
+mod codes;
 mod io;
 pub(crate) mod marked;
-mod mongodb;
-mod mysql;
-mod redis;
 pub(crate) mod rule;
-pub(crate) mod rules;
-mod sqlite;
-mod sqlstate;
 
 pub use built_in::{built_in, chain, error};
-pub use grpc::grpc;
+pub use codes::{grpc, mongodb, mysql, redis, sqlite, sqlstate};
 pub use io::io;
-pub use mongodb::mongodb;
-pub use mysql::mysql;
-pub use redis::redis;
-pub use sqlite::sqlite;
-pub use sqlstate::sqlstate;
 
-pub use crate::error::links::links;
-pub use crate::error::stop::provide_stop_reason;
+pub use crate::error::links::{links, provide_stop_reason};

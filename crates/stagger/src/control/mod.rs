@@ -57,10 +57,9 @@
 //!
 //! A line with a problem changes nothing, and the error lists all its problems.
 
-mod error;
 pub(crate) mod keyed;
 mod line;
 pub(crate) mod registry;
 
-pub use error::{ControlError, ControlProblem};
+pub use line::{ControlError, ControlProblem};
 pub use registry::RetryControls;

@@ -10,12 +10,9 @@ use core::time::Duration;
 
 use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed, StopReason};
 
-use super::handlers::{Handle, Handlers};
-use super::steps::steps;
-use crate::call::attempt::Attempt;
+use super::steps::{Handle, Handlers, steps};
 use crate::call::fast_path::FastPath;
-use crate::call::machine::Call;
-use crate::call::next::Next;
+use crate::call::machine::{Attempt, Call, Next};
 use crate::call::options::{Configure, Configured, Observed, Options};
 use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
 use crate::call::scope::ScopeGuard;
@@ -24,8 +21,7 @@ use crate::error::call_error::Cause;
 use crate::error::rejected::Rejected;
 pub use crate::reconnect::ticker::blocking::{Ticker, interval};
 use crate::retrier::event::{Event, OnEvent};
-use crate::retrier::limits::{LastAttempt, Limits};
-use crate::retrier::sleepers::Asleep;
+use crate::retrier::limits::{Asleep, LastAttempt, Limits};
 use crate::time::cancel::Cancel;
 use crate::time::{BlockingSleep, Deadline, ThreadSleep};
 

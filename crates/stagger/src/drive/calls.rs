@@ -1,9 +1,8 @@
 use super::blocking::BlockingRetry;
-use super::future::RetryFuture;
-use super::handlers::Handlers;
-use super::operation::{Operation, Returned};
+use super::future::{Operation, RetryFuture, Returned};
 use super::retry_loop::{ContextOperation, RetryLoop};
-use crate::call::attempt::Attempt;
+use super::steps::Handlers;
+use crate::call::machine::Attempt;
 use crate::call::options::Configured;
 use crate::call::output::Detailed;
 use crate::classify::marked::OperationError;

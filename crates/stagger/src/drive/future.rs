@@ -8,9 +8,7 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
-use super::handlers::{Handle, Handlers};
-use super::operation::{Operation, Returned};
-use super::steps::steps;
+use super::steps::{Handle, Handlers, steps};
 use crate::call::machine::{Call, Phase};
 use crate::call::options::{Configure, Configured, Observed, Options};
 use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
@@ -332,3 +330,32 @@ where
 fn ready<T>(output: Option<T>) -> Poll<T> {
     output.map_or(Poll::Pending, Poll::Ready)
 }
+
+/// An async operation: a closure without arguments that starts one attempt each time it is called, and returns its
+/// future. An `async` closure is one, and so is an `async fn` without parameters.
+///
+/// Implemented for every such closure.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an async operation, which is a closure that returns a new future each time it is called",
+    label = "expected a closure such as `async || fetch().await`",
+    note = "pass the closure and not its future; for blocking code, use `stagger::blocking`",
+    note = "an `async` closure must not change what it captures: pass it with `Retrier::run_with`, or write the loop with `Retrier::call`",
+    note = "a generic operation with the bound `AsyncFn` is called in a closure: `async || operation().await`",
+    note = "an `async move` closure must not borrow what it captures: leave out `move`, or clone the variable for each attempt"
+)]
+pub trait Operation: FnMut() -> <Self as Operation>::Future {
+    /// The future of one attempt.
+    type Future: Future;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, O> Operation for F
+where
+    F: FnMut() -> O,
+    O: Future,
+{
+    type Future = O;
+}
+
+/// What the attempts of `F` return.
+pub(crate) type Returned<F> = <<F as Operation>::Future as Future>::Output;

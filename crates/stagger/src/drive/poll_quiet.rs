@@ -2,21 +2,27 @@
 
 use core::borrow::Borrow;
 use core::task::{Context, Poll};
+#[cfg(target_has_atomic = "64")]
 use std::sync::Arc;
 
 use stagger_core::Outcome;
+#[cfg(target_has_atomic = "64")]
 use stagger_core::guard::LimiterPermit;
 
 use super::poll_retry::PollRetry;
-use crate::call::attempt::Attempt;
+use crate::call::machine::Attempt;
+#[cfg(target_has_atomic = "64")]
 use crate::call::machine::Phase;
 use crate::error::rejected::Rejected;
 use crate::retrier::handle::Retrier;
+#[cfg(target_has_atomic = "64")]
 use crate::retrier::quiet_keys::{KeyQuiet, QuietKeys};
+#[cfg(target_has_atomic = "64")]
 use crate::retrier::target::QuietTarget;
 use crate::time::Sleep;
 
 /// Quiet periods by key, for clients of several targets.
+#[cfg(target_has_atomic = "64")]
 impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Uses a [quiet period](crate::guard::QuietPeriod) for each key, such as one for each server and credential: when a
     /// server asks one call to wait, the calls with the same key wait, and no others. They have the settings of
@@ -167,4 +173,36 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             keys.sweep(now);
         }
     }
+}
+
+/// The same interface on targets without 64-bit atomics, which have no quiet periods.
+#[cfg(not(target_has_atomic = "64"))]
+impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
+    /// Returns `self`: quiet periods by key need 64-bit atomics.
+    pub const fn quiet_by_key(self) -> Self {
+        self
+    }
+
+    /// Waits like [`poll_begin`](Self::poll_begin).
+    ///
+    /// # Errors
+    /// Returns [`Rejected`] like `poll_begin`.
+    pub fn poll_begin_at(
+        &mut self,
+        _: impl FnOnce(&R) -> u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Attempt, Rejected>> {
+        self.poll_begin(cx)
+    }
+
+    /// Takes back an attempt that was begun and not made, if a quiet period holds it by now.
+    #[must_use = "an attempt that was taken back must not be made"]
+    pub fn postponed_at(&mut self, _: impl FnOnce(&R) -> u64) -> bool {
+        !self.is_stateless && self.call.call.postpone()
+    }
+
+    /// Does nothing.
+    pub fn answered_at(&mut self, _: &Outcome, _: &Outcome, _: impl FnOnce(&R) -> u64) {}
+
+    pub(super) const fn leave_quiet(&mut self) {}
 }

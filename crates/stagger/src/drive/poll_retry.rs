@@ -7,9 +7,8 @@ use std::sync::Arc;
 use stagger_core::guard::ServerHealth;
 use stagger_core::{Instant, Outcome, StopReason};
 
-use crate::call::attempt::Attempt;
 use crate::call::fast_path::FastPath;
-use crate::call::machine::{Call, Phase};
+use crate::call::machine::{Attempt, Call, Phase};
 use crate::call::options::{Options, Targeted, Through};
 use crate::call::poll::PollCall;
 use crate::call::scope::{self, ScopeGuard};

@@ -5,8 +5,7 @@ use core::task::Poll;
 
 use stagger_core::{Budget, Outcome};
 
-use crate::call::attempt::Attempt;
-use crate::call::machine::Call;
+use crate::call::machine::{Attempt, Call};
 use crate::call::options::Configured;
 use crate::call::output::Detailed;
 use crate::call::poll::PollCall;

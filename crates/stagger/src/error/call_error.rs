@@ -5,7 +5,7 @@ use stagger_core::StopReason;
 use stagger_core::text::Compact;
 
 use super::boxed::BoxedError;
-use super::fact::{Fact, leave_fact};
+use super::chain::{Fact, leave_fact};
 use super::rejected::Rejected;
 
 /// The error of a call that gave up: the reason to stop, the number of attempts, the elapsed time and the cause.

@@ -3,7 +3,5 @@
 pub(crate) mod boxed;
 pub(crate) mod call_error;
 pub(crate) mod chain;
-pub(crate) mod fact;
 pub(crate) mod links;
 pub(crate) mod rejected;
-pub(crate) mod stop;

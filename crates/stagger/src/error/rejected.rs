@@ -4,7 +4,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{BreakerOpen, StopReason};
 
-use super::fact::{Fact, leave_fact};
+use super::chain::{Fact, leave_fact};
 
 /// Why an attempt was prevented or ended by something other than the operation.
 ///

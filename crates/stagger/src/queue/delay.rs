@@ -1,3 +1,5 @@
+//! The wheel with a timer.
+
 use core::fmt;
 use core::future::poll_fn;
 use core::iter::from_fn;
@@ -7,9 +9,7 @@ use core::time::Duration;
 
 use stagger_core::Instant;
 
-use super::full::QueueFull;
-use super::slab::Key;
-use super::snapshot::QueueSnapshot;
+use super::slab::{Key, QueueFull};
 use super::wheel::Wheel;
 use crate::call::coop;
 use crate::testing;
@@ -297,4 +297,16 @@ impl<T, S: Sleep> fmt::Debug for DelayQueue<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DelayQueue").field("wheel", &self.wheel).finish_non_exhaustive()
     }
+}
+
+/// The state of a queue, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueSnapshot {
+    /// Number of pending items.
+    pub pending: usize,
+    /// How long the first item has been due without being taken; zero if none is due.
+    pub overdue: Duration,
+    /// Number of items rejected since the queue was created, because it was at capacity.
+    pub rejected: u64,
 }

@@ -1,11 +1,13 @@
+//! One attempt of an item of a queue, and how an item ends without success.
+
+use core::error::Error;
 use core::fmt;
 use core::future::Future;
 use core::time::Duration;
 
-use stagger_core::Outcome;
+use stagger_core::{Outcome, StopReason};
 
-use super::gave_up::{GaveUp, GiveUpReason};
-use super::pending::Pending;
+use super::restore::Pending;
 use crate::call::machine::Call;
 use crate::call::options::Through;
 use crate::call::parked::Parked;
@@ -102,3 +104,46 @@ impl<T: fmt::Debug, S: Clock + Clone> fmt::Debug for Job<T, S> {
         f.debug_struct("Job").field("item", &self.item).field("number", &self.number()).finish_non_exhaustive()
     }
 }
+
+/// An item that is not attempted again; contains the item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GaveUp<T> {
+    /// The item.
+    pub item: T,
+    /// Why the item is not attempted again.
+    pub reason: GiveUpReason,
+    /// Number of attempts made.
+    pub attempts: u32,
+}
+
+/// Why a queue does not accept an item for another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GiveUpReason {
+    /// The policy or a guard decided to stop.
+    Stop(StopReason),
+    /// The queue is at capacity. The item's permits were released.
+    Full,
+}
+
+impl<T> fmt::Debug for GaveUp<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { item: _, reason, attempts } = self;
+        f.debug_struct("GaveUp").field("reason", reason).field("attempts", attempts).finish_non_exhaustive()
+    }
+}
+
+/// Formats as a lower-case fragment: "gave up after 3 attempts: every attempt was used".
+impl<T> fmt::Display for GaveUp<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.attempts == 1 { "" } else { "s" };
+        write!(f, "gave up after {} attempt{plural}: ", self.attempts)?;
+        match self.reason {
+            GiveUpReason::Stop(stop) => stop.fmt(f),
+            GiveUpReason::Full => f.write_str("the queue is at capacity; raise its capacity"),
+        }
+    }
+}
+
+impl<T> Error for GaveUp<T> {}

@@ -14,25 +14,16 @@
 
 pub mod batch;
 mod delay;
-mod full;
-mod gave_up;
 mod job;
-mod lists;
-mod pending;
 mod restore;
 mod retry;
 mod slab;
-pub(crate) mod snapshot;
 mod turn;
 mod wheel;
 
-pub use delay::DelayQueue;
-pub use full::QueueFull;
-pub use gave_up::{GaveUp, GiveUpReason};
-pub use job::Job;
-pub use pending::Pending;
-pub use restore::Interrupted;
+pub use delay::{DelayQueue, QueueSnapshot};
+pub use job::{GaveUp, GiveUpReason, Job};
+pub use restore::{Interrupted, Pending};
 pub use retry::{Queued, RetryQueue};
-pub use slab::Key;
-pub use snapshot::QueueSnapshot;
+pub use slab::{Key, QueueFull};
 pub use wheel::Wheel;

@@ -7,14 +7,11 @@ use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::{RetryMachine, RetryState};
 use stagger_core::{DelaySource, Instant, Outcome, Seed, StopReason};
 
-use super::delay::DelayQueue;
-use super::full::QueueFull;
-use super::gave_up::{GaveUp, GiveUpReason};
-use super::job::{ItemCall, ItemState, Job, resume};
-use super::slab::Key;
-use super::snapshot::QueueSnapshot;
+use super::delay::{DelayQueue, QueueSnapshot};
+use super::job::{GaveUp, GiveUpReason, ItemCall, ItemState, Job, resume};
+use super::slab::{Key, QueueFull};
 use super::turn::QueueTurn;
-use crate::call::next::Next;
+use crate::call::machine::Next;
 use crate::classify::marked::OperationError;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;

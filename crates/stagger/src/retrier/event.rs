@@ -7,7 +7,7 @@ use core::time::Duration;
 use stagger_core::machine::Unreachable;
 use stagger_core::{DelaySource, StopReason};
 
-use crate::classify::rules::RuleSet;
+use crate::classify::rule::RuleSet;
 use crate::error::links::as_error;
 
 /// A decision after an attempt. One event is emitted per decision, before the sleep.

@@ -12,7 +12,8 @@ use stagger_core::machine::Strategy;
 use stagger_core::quiet::QuietPeriod;
 use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
 
-use crate::classify::rules::{RuleError, RuleSet};
+use super::limits::Sleepers;
+use crate::classify::rule::{RuleError, RuleSet};
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 use crate::retrier::event::Event;
@@ -22,7 +23,6 @@ use crate::retrier::quiet_keys::QuietKeys;
 #[cfg(target_has_atomic = "64")]
 use crate::retrier::shared::Controlled;
 use crate::retrier::shared::Shared;
-use crate::retrier::sleepers::Sleepers;
 use crate::retrier::target::{BreakerModel, BudgetModel};
 
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.

@@ -5,22 +5,22 @@ use core::fmt;
 use std::sync::Arc;
 
 use stagger_core::guard::Limiter;
+#[cfg(not(target_has_atomic = "64"))]
+use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::{RetryPlan, Strategy};
 use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
 
+use super::event::Event;
+use super::limits::{Limits, Sleepers};
+#[cfg(target_has_atomic = "64")]
+use super::quiet_keys::QuietKeys;
+use super::target::{BreakerModel, BudgetModel, TargetGuards};
 use crate::classify::marked::OperationError;
-use crate::classify::rules::RuleSet;
+use crate::classify::rule::RuleSet;
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 #[cfg(target_has_atomic = "64")]
 use crate::control::keyed::Keyed;
-use crate::retrier::event::Event;
-use crate::retrier::known_quiet::KnownQuiet;
-use crate::retrier::limits::Limits;
-#[cfg(target_has_atomic = "64")]
-use crate::retrier::quiet_keys::QuietKeys;
-use crate::retrier::sleepers::Sleepers;
-use crate::retrier::target::{BreakerModel, BudgetModel, TargetGuards};
 
 /// Room for most targets, so that writing one allocates once.
 #[cfg(target_has_atomic = "64")]
@@ -248,5 +248,25 @@ impl Shared {
     /// Returns the error's mark, or the outcome by a rule of this retrier, if one applies.
     pub(crate) fn explicit<E: OperationError + Any>(&self, error: &E) -> Option<Outcome> {
         error.mark().or_else(|| self.rules.explicit(error.as_any()))
+    }
+}
+
+/// A quiet period that is known by its type.
+#[cfg(target_has_atomic = "64")]
+pub(crate) type KnownQuiet = stagger_core::quiet::QuietPeriod;
+
+/// A quiet period of a target without 64-bit atomics: there is none.
+#[cfg(not(target_has_atomic = "64"))]
+#[derive(Debug)]
+pub(crate) enum KnownQuiet {}
+
+#[cfg(not(target_has_atomic = "64"))]
+impl KnownQuiet {
+    pub(crate) const fn admit_if_open(&self) -> Option<LimiterPermit> {
+        match *self {}
+    }
+
+    pub(crate) fn record_success(&self, _: LimiterPermit, _: Option<Instant>, _: impl FnOnce() -> Instant) {
+        match *self {}
     }
 }

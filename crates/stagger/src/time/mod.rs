@@ -5,18 +5,16 @@
 
 pub(crate) mod cancel;
 pub(crate) mod clock;
-pub(crate) mod deadline;
 pub(crate) mod entropy;
-pub(crate) mod timer;
+#[cfg(any(feature = "tokio", feature = "async-io", feature = "futures-timer"))]
+mod runtimes;
+mod timer;
 
-pub use clock::{Clock, SystemClock};
-pub use deadline::Deadline;
+pub use clock::{Clock, Deadline, SystemClock};
 #[cfg(feature = "async-io")]
-pub use timer::async_io::AsyncIo;
-pub use timer::from_fn::SleepFn;
+pub use runtimes::AsyncIo;
 #[cfg(feature = "futures-timer")]
-pub use timer::futures_timer::FuturesTimer;
-pub use timer::sleep::{BlockingSleep, Sleep};
-pub use timer::thread::ThreadSleep;
+pub use runtimes::FuturesTimer;
 #[cfg(feature = "tokio")]
-pub use timer::tokio::Tokio;
+pub use runtimes::Tokio;
+pub use timer::{BlockingSleep, Sleep, SleepFn, ThreadSleep};

@@ -8,7 +8,7 @@ use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
 use stagger_core::budget::{ControlMode, ControlSetting, ControlSnapshot};
 use stagger_core::guard::Enforcement;
 
-use super::emit::{absolute, gauge, state_gauges};
+use super::record::{absolute, gauge, state_gauges};
 use crate::control::RetryControls;
 
 pub(super) struct BreakerCollector {

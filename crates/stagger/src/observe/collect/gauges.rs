@@ -7,9 +7,10 @@ use stagger_core::quiet::QuietPeriod;
 use stagger_core::{Breaker, Budget, Instant};
 
 use super::collectors::{BreakerCollector, ControlCollector};
-use super::emit::gauge;
-use super::keyed::{record_breakers, record_budgets, record_targets};
-use super::quiet::{record_keyed_quiet, record_quiet, record_quiet_keys};
+use super::record::gauge;
+use super::sums::{
+    record_breakers, record_budgets, record_keyed_quiet, record_quiet, record_quiet_keys, record_targets,
+};
 use crate::control::RetryControls;
 use crate::control::keyed::Keyed;
 use crate::retrier::handle::Retrier;

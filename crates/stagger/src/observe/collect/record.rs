@@ -1,6 +1,6 @@
-//! Metrics of operations that end with a report.
+//! Metrics of operations that end with a report, and the functions that write metrics by name. They do nothing without
+//! the feature `metrics`.
 
-use super::emit::{absolute, gauge, increment};
 use crate::hedge::Hedged;
 use crate::queue::QueueSnapshot;
 use crate::queue::batch::BatchResult;
@@ -62,4 +62,53 @@ pub fn record_queue(target: &str, queue: &QueueSnapshot) {
     gauge("stagger_queue_pending", target, None, queue.pending as f64);
     gauge("stagger_queue_overdue_seconds", target, None, queue.overdue.as_secs_f64());
     absolute("stagger_queue_rejected_total", target, None, queue.rejected);
+}
+
+/// A label of a metric besides `target`.
+type Label = (&'static str, &'static str);
+
+#[cfg(feature = "metrics")]
+fn labels(target: &str, label: Option<Label>) -> Vec<metrics::Label> {
+    let target = metrics::Label::new("target", target.to_owned());
+    core::iter::once(target).chain(label.map(|(name, value)| metrics::Label::from_static_parts(name, value))).collect()
+}
+
+/// Sets a gauge.
+#[cfg(feature = "metrics")]
+pub(super) fn gauge(name: &'static str, target: &str, label: Option<Label>, value: f64) {
+    metrics::gauge!(name, labels(target, label)).set(value);
+}
+
+/// Sets a counter to a total that is counted elsewhere.
+#[cfg(feature = "metrics")]
+pub(super) fn absolute(name: &'static str, target: &str, label: Option<Label>, value: u64) {
+    metrics::counter!(name, labels(target, label)).absolute(value);
+}
+
+/// Increments a counter.
+#[cfg(feature = "metrics")]
+pub(super) fn increment(name: &'static str, target: &str, label: Option<Label>, value: u64) {
+    metrics::counter!(name, labels(target, label)).increment(value);
+}
+
+#[cfg(not(feature = "metrics"))]
+pub(super) const fn gauge(_: &'static str, _: &str, _: Option<Label>, _: f64) {}
+
+#[cfg(not(feature = "metrics"))]
+pub(super) const fn absolute(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
+
+#[cfg(not(feature = "metrics"))]
+pub(super) const fn increment(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
+
+/// Sets a gauge per state: 1 for the current one, 0 for the others.
+pub(super) fn state_gauges(
+    name: &'static str,
+    target: &str,
+    label: &'static str,
+    all: &[&'static str],
+    is: &'static str,
+) {
+    for &state in all {
+        gauge(name, target, Some((label, state)), f64::from(u8::from(state == is)));
+    }
 }

@@ -6,12 +6,9 @@
 
 #[expect(clippy::module_inception, reason = "the file is named for its type")]
 mod batch;
-mod combined;
 pub(crate) mod entry;
-mod response;
 mod result;
 
 pub use batch::Batch;
 pub use entry::{Entry, Failed, UnknownItem};
-pub use response::PartialResponse;
-pub use result::{BatchResult, ItemResult, Succeeded};
+pub use result::{BatchResult, ItemResult, PartialResponse, Succeeded};

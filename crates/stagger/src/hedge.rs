@@ -1,3 +1,5 @@
+//! Hedging: a second copy of a slow attempt, to cut tail latency.
+
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
@@ -7,7 +9,8 @@ use core::time::Duration;
 
 use pin_project_lite::pin_project;
 use stagger_core::guard::Permits;
-use stagger_core::hedge::{Hedge, HedgeState, Latencies};
+#[doc(inline)]
+pub use stagger_core::hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
 use stagger_core::{Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, StopReason};
 
 use crate::call::permits::{HeldPermits, PermitStage};
