@@ -179,7 +179,7 @@ impl<B: BackOff, T: BlockingSleep> Iterator for Ticker<B, T> {
 
     fn next(&mut self) -> Option<Instant> {
         if self.state.phase == Phase::Yielded {
-            let delay = self.state.next_delay();
+            let delay = self.state.backoff.next_backoff();
             // Set before the sleep: the timer may panic, and the caller may catch it.
             self.state.phase = if delay.is_some() { Phase::Due } else { Phase::Ended };
             sleep(&self.timer, delay.unwrap_or_default(), self.cancel.as_ref());

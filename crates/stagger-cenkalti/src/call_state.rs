@@ -3,7 +3,6 @@
 
 use core::time::Duration;
 
-use stagger::testing::sleeps_are_skipped;
 use stagger::time::Clock;
 use stagger::{Instant, StopReason, scope};
 
@@ -58,7 +57,7 @@ impl CallState {
             None => Next::Stop(if is_cancelled() { StopReason::Cancelled } else { StopReason::Exhausted }),
             Some(delay) => {
                 notify(delay);
-                Next::Wait(if sleeps_are_skipped() { Duration::ZERO } else { delay })
+                Next::Wait(delay)
             }
         }
     }

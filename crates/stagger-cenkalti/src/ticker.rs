@@ -104,7 +104,7 @@ impl<B: BackOff, T: Sleep, N: Future + Unpin> Ticker<B, T, N> {
             match self.state.phase {
                 Phase::Due => return Poll::Ready(Some(self.state.emit(&self.timer))),
                 Phase::Ended => return Poll::Ready(None),
-                Phase::Yielded => match self.state.next_delay() {
+                Phase::Yielded => match self.state.backoff.next_backoff() {
                     None => self.stop(),
                     Some(delay) if delay.is_zero() => {
                         self.state.phase = Phase::Due;

@@ -1,9 +1,6 @@
 //! What the async and the blocking ticker share.
 
-use core::time::Duration;
-
 use stagger::Instant;
-use stagger::testing::sleeps_are_skipped;
 use stagger::time::Clock;
 
 use crate::backoff::BackOff;
@@ -33,11 +30,6 @@ impl<B: BackOff> TickerState<B> {
     pub(crate) fn new(mut backoff: B) -> Self {
         backoff.reset();
         Self { backoff, phase: Phase::Due, ticks: 0 }
-    }
-
-    /// Returns the delay before the next tick; zero if sleeps are skipped.
-    pub(crate) fn next_delay(&mut self) -> Option<Duration> {
-        self.backoff.next_backoff().map(|delay| if sleeps_are_skipped() { Duration::ZERO } else { delay })
     }
 
     /// Yields a tick, and returns its instant.

@@ -1,11 +1,10 @@
-//! Test support for code that uses stagger: virtual time, scripted outcomes, recorded decisions, injected faults, and a
-//! switch that turns sleeping off. Nothing in this module sleeps.
+//! Test support for code that uses stagger: virtual time, scripted outcomes, recorded decisions and injected faults.
+//! Nothing in this module sleeps.
 
 use core::cell::Cell;
 use core::future::{Future, Ready, ready};
 use core::num::NonZeroU32;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -264,42 +263,6 @@ impl Sleep for NoSleep {
 #[diagnostic::do_not_recommend]
 impl BlockingSleep for NoSleep {
     fn sleep(&self, _: Duration) {}
-}
-
-static SKIPPING: AtomicUsize = AtomicUsize::new(0);
-
-/// Turns sleeping off in the whole process while the returned value lives, for tests of code with timers deep inside.
-/// Decisions, events and their delays stay the same; only the waiting is skipped.
-///
-/// ```
-/// use stagger::{Policy, blocking, policy};
-///
-/// const SLOW: Policy = policy!(constant(secs(3600)).max_attempts(3));
-///
-/// let _skip = stagger::testing::skip_sleeps();
-/// assert_eq!(blocking::retry(&SLOW, || Err::<(), _>("no")).run(), Err("no"));
-/// ```
-#[must_use = "sleeping is off as long as this lives"]
-pub fn skip_sleeps() -> SkipSleeps {
-    SKIPPING.fetch_add(1, Ordering::SeqCst);
-    SkipSleeps(())
-}
-
-/// Keeps sleeping turned off until it is dropped. See [`skip_sleeps`].
-#[derive(Debug)]
-pub struct SkipSleeps(());
-
-impl Drop for SkipSleeps {
-    fn drop(&mut self) {
-        SKIPPING.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Returns whether sleeping is turned off by [`skip_sleeps`], for drivers of your own: replace a wait by a wait of zero.
-#[inline]
-#[must_use]
-pub fn sleeps_are_skipped() -> bool {
-    SKIPPING.load(Ordering::Relaxed) > 0
 }
 
 /// Injects faults into an operation, at a reproducible rate.

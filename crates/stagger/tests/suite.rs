@@ -41,8 +41,6 @@ mod suite {
     #[cfg(unix)]
     mod servers;
     mod size;
-    #[cfg(unix)]
-    mod skip_sleeps;
     mod sleeping_threads;
     #[cfg(unix)]
     mod sockets;

@@ -17,7 +17,6 @@ use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError, Listen};
 use crate::retrier::limits::IsLast;
 use crate::retrier::shared::Shared;
-use crate::testing;
 use crate::time::{Clock, entropy};
 
 /// The attempt that an operation is about to make.
@@ -167,9 +166,6 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         let mut retry =
             RetryMachine::new(self.options.policy(), &mut self.state, self.seed).deadline(self.options.deadline());
         let after = retry.spread(|| clock.now());
-        if testing::sleeps_are_skipped() {
-            return Duration::ZERO;
-        }
         retry.on_ticks(after, DelaySource::Spread, resolution)
     }
 
@@ -511,9 +507,6 @@ impl Next {
     #[inline(always)]
     pub(super) fn after(decision: &Decision, retry: &RetryMachine<'_>, resolution: Duration) -> Self {
         match *decision {
-            Decision::Retry { after, source, .. } if testing::sleeps_are_skipped() => {
-                Self::Wait { delay: Duration::ZERO, after, source }
-            }
             Decision::Retry { after, source, .. } => {
                 Self::Wait { delay: retry.on_ticks(after, source, resolution), after, source }
             }

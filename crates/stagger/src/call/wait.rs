@@ -13,7 +13,6 @@ use super::options::{Options, RetrierSource, Through};
 use super::permits::{PermitSlot, PermitStage};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Listen};
-use crate::testing;
 use crate::time::Clock;
 
 /// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
@@ -131,10 +130,6 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     fn guarded_turn(&mut self) -> Result<Duration, (StopReason, Rejected)> {
         self.flags &= !HELD;
-        // A test whose sleeps are skipped would ask forever.
-        if testing::sleeps_are_skipped() {
-            return Ok(Duration::ZERO);
-        }
         let (nested, mut permits) = (self.nested(), self.permits.take());
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);

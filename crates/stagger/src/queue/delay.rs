@@ -12,7 +12,6 @@ use stagger_core::Instant;
 use super::slab::{Key, QueueFull};
 use super::wheel::Wheel;
 use crate::call::coop;
-use crate::testing;
 use crate::time::Sleep;
 
 /// A [`Wheel`] with a timer: yields items when they are due, on one task and with one timer for all of them.
@@ -199,10 +198,6 @@ impl<T, S: Sleep> DelayQueue<T, S> {
                 return Poll::Ready(true);
             }
             let Some(until) = self.wheel.wake_at() else { return Poll::Ready(false) };
-            if testing::sleeps_are_skipped() {
-                self.seen = until;
-                continue;
-            }
             let armed = self.arm(until);
             if let Some(sleeping) = &mut self.sleeping {
                 if Pin::new(sleeping).poll(cx).is_pending() {

@@ -9,7 +9,6 @@ use stagger_core::guard::{Limiter, LimiterPermit, Now, Turn};
 
 use crate::retrier::event::{Action, Event};
 use crate::retrier::handle::Retrier;
-use crate::testing;
 use crate::time::Sleep;
 
 /// The places of a queue among the calls that wait for a quiet period to end. Its items take turns in them, and wait in the
@@ -35,9 +34,7 @@ impl<S: Sleep> QueueTurn<S> {
     /// Waits until the quiet period lets the next attempt start, and returns its permit. A quiet period that rejects calls
     /// does not end the item: it stays in the queue until it could start.
     pub(super) fn poll(&mut self, retrier: &Retrier, timer: &S, cx: &mut Context<'_>) -> Poll<LimiterPermit> {
-        let Some(quiet) = self.quiet.clone().filter(|_| !testing::sleeps_are_skipped()) else {
-            return Poll::Ready(LimiterPermit::NONE);
-        };
+        let Some(quiet) = self.quiet.clone() else { return Poll::Ready(LimiterPermit::NONE) };
         loop {
             if let Some(waiting) = &mut self.waiting {
                 ready!(Pin::new(waiting).poll(cx));
