@@ -10,11 +10,10 @@ use stagger::time::{BlockingSleep, ThreadSleep};
 use stagger::{Cancel, Instant, StopReason, scope};
 
 use crate::backoff::BackOff;
-use crate::call::{Call, Notify, Silent};
-use crate::call_state::{CallState, Next};
+use crate::call::{Call, CallState, Next, Notify, Silent};
 use crate::operation::OperationResult;
 use crate::output::{Bare, BlockingCancel};
-use crate::ticker_state::{Phase, TickerState};
+use crate::ticker::{Phase, TickerState};
 
 /// Retries a blocking operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///

@@ -1,13 +1,17 @@
+//! A call, and its decisions, in the order of the package's loop. The drivers, async and blocking, only call the operation
+//! and wait.
+
 use core::fmt;
 use core::future::{Pending, pending};
 use core::marker::PhantomData;
 use core::time::Duration;
 
 use pin_project_lite::pin_project;
-use stagger::Marked;
 use stagger::time::Clock;
+use stagger::{Instant, Marked, StopReason, scope};
 
-use crate::output::{Bare, Detailed};
+use crate::backoff::BackOff;
+use crate::output::{Bare, Detailed, Error, OutputMode};
 
 pin_project! {
     /// A call that will be retried, as returned by [`retry`](crate::retry()) and its variants.
@@ -113,5 +117,68 @@ impl<E> Notify<E> for Silent {
 impl<E, W: FnMut(&E, Duration)> Notify<E> for W {
     fn notify(&mut self, error: &E, delay: Duration) {
         self(error, delay);
+    }
+}
+
+/// The state of one call.
+#[derive(Debug, Default)]
+pub(crate) struct CallState {
+    attempts: u32,
+    /// Set if the output includes the elapsed time.
+    start: Option<Instant>,
+    is_nested: bool,
+}
+
+/// What follows a failed attempt.
+pub(crate) enum Next {
+    /// Another attempt, after this wait.
+    Wait(Duration),
+    Stop(StopReason),
+}
+
+impl CallState {
+    /// Starts the call, before the first attempt. Without `timed`, the clock is not read.
+    pub(crate) fn start(&mut self, backoff: &mut impl BackOff, timed: Option<&impl Clock>) {
+        self.is_nested = scope::depth() > 0;
+        self.start = timed.map(Clock::now);
+        backoff.reset();
+    }
+
+    /// Counts an attempt; called before each one.
+    pub(crate) const fn begin(&mut self) {
+        self.attempts = self.attempts.saturating_add(1);
+    }
+
+    /// Decides what follows a failed attempt. `notify` receives the wait before the retry.
+    pub(crate) fn failed(
+        &mut self,
+        is_permanent: bool,
+        backoff: &mut impl BackOff,
+        is_cancelled: impl FnOnce() -> bool,
+        notify: impl FnOnce(Duration),
+    ) -> Next {
+        if is_permanent {
+            return Next::Stop(StopReason::Permanent);
+        }
+        if self.is_nested {
+            return Next::Stop(StopReason::Nested);
+        }
+        match backoff.next_backoff() {
+            None => Next::Stop(if is_cancelled() { StopReason::Cancelled } else { StopReason::Exhausted }),
+            Some(delay) => {
+                notify(delay);
+                Next::Wait(delay)
+            }
+        }
+    }
+
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Returns the error of the call, which ends.
+    pub(crate) fn end<N: OutputMode, E>(&self, stop: StopReason, last: E, clock: &impl Clock) -> N::Error<E> {
+        let elapsed = self.start.map_or(Duration::ZERO, |start| clock.now().saturating_since(start));
+        N::error(Error { stop, attempts: self.attempts, elapsed, last })
     }
 }

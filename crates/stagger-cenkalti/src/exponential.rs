@@ -1,13 +1,16 @@
-use core::fmt;
-use core::time::Duration;
+//! The exponential backoff. Its arithmetic is the package's, in its order: `f64` within each step, whole nanoseconds in
+//! between.
 
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use stagger::Instant;
 use stagger::time::{Clock, SystemClock};
 
 use crate::backoff::BackOff;
-use crate::elapsed::ElapsedTime;
-use crate::interval::{next_interval, randomized};
-use crate::options::{ExponentialBackOffOptions, OptionsError, Parameters};
-use crate::random::{Random, Seeded};
+use crate::options::{ExponentialBackOffOptions, OptionsError, Parameters, Random, Seeded};
 
 /// A backoff with exponentially growing intervals, randomized waits, and a limit on the elapsed time.
 ///
@@ -180,4 +183,58 @@ impl<C: fmt::Debug, R> fmt::Debug for ExponentialBackOff<C, R> {
             .field("current", &self.current)
             .finish_non_exhaustive()
     }
+}
+
+/// The time since a backoff was last reset.
+///
+/// Clones share it, so one can be kept while a ticker on another task or thread owns the backoff.
+#[derive(Clone, Debug)]
+pub struct ElapsedTime<C = SystemClock> {
+    start: Arc<AtomicU64>,
+    clock: C,
+}
+
+impl<C: Clock> ElapsedTime<C> {
+    pub(crate) fn from_now_on(clock: C) -> Self {
+        let start = clock.now().as_nanos();
+        Self { start: Arc::new(AtomicU64::new(start)), clock }
+    }
+
+    pub(crate) fn restart(&self) {
+        self.start.store(self.clock.now().as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Returns the elapsed time.
+    #[must_use]
+    pub fn get(&self) -> Duration {
+        self.clock.now().saturating_since(Instant::from_nanos(self.start.load(Ordering::Relaxed)))
+    }
+}
+
+/// Returns the wait drawn from an interval with `r` in `[0, 1)`.
+///
+/// The formula is `trunc(lo + r · (hi − lo + 1))`. The `+ 1` makes both ends as likely as the values in between if they
+/// are whole numbers; with an `r` close to 1 the result can be 1 ns above `hi`. Without randomization it is the
+/// interval itself.
+pub(crate) fn randomized(factor: f64, r: f64, current: u64) -> u64 {
+    // Only an exact zero is special: every other factor uses the formula.
+    if factor <= 0.0 {
+        return current;
+    }
+    // NaN is treated as the lower end.
+    let r = if r >= 0.0 { r.min(1.0 - f64::EPSILON / 2.0) } else { 0.0 };
+    let delta = factor * current as f64;
+    let (lo, hi) = (current as f64 - delta, current as f64 + delta);
+    truncate(lo + r * (hi - lo + 1.0))
+}
+
+/// Returns the interval after this one.
+pub(crate) fn next_interval(current: u64, multiplier: f64, max: u64) -> u64 {
+    // Compared by division: the product may exceed the longest duration.
+    if current as f64 >= max as f64 / multiplier { max } else { truncate(current as f64 * multiplier) }
+}
+
+/// Truncates to whole nanoseconds, up to the longest duration that the crate computes with.
+fn truncate(nanos: f64) -> u64 {
+    nanos as i64 as u64
 }

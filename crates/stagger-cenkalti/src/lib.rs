@@ -159,35 +159,22 @@
 mod backoff;
 pub mod blocking;
 mod call;
-mod call_state;
-mod constant;
-mod elapsed;
-mod error;
 mod exponential;
-mod interval;
-mod max_retries;
 mod operation;
 mod options;
 mod output;
-mod permanent;
-mod random;
 mod retry;
 mod ticker;
-mod ticker_state;
 
-pub use backoff::BackOff;
+pub use backoff::{BackOff, ConstantBackOff, MaxRetries, StopBackOff, ZeroBackOff, with_max_retries};
 pub use call::Call;
-pub use constant::{ConstantBackOff, StopBackOff, ZeroBackOff};
-pub use elapsed::ElapsedTime;
-pub use error::Error;
-pub use exponential::ExponentialBackOff;
-pub use max_retries::{MaxRetries, with_max_retries};
+pub use exponential::{ElapsedTime, ExponentialBackOff};
+pub use operation::{PermanentError, permanent};
 pub use options::{
     DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
-    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOffOptions, OptionsError,
+    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOffOptions, OptionsError, Random, Seeded,
 };
-pub use permanent::{PermanentError, permanent};
-pub use random::{Random, Seeded};
+pub use output::Error;
 pub use retry::{RetryFuture, retry_notify_with_timer};
 #[cfg(feature = "tokio")]
 pub use retry::{retry, retry_notify};

@@ -13,8 +13,7 @@ use stagger::{StopReason, scope};
 use crate::backoff::BackOff;
 #[cfg(feature = "tokio")]
 use crate::call::Silent;
-use crate::call::{Call, Notify};
-use crate::call_state::{CallState, Next};
+use crate::call::{Call, CallState, Next, Notify};
 use crate::operation::{Operation, OperationResult};
 use crate::output::{AsyncCancel, Bare};
 

@@ -1,16 +1,17 @@
+//! The async ticker, and the state that it shares with the blocking one.
+
 use core::fmt;
 use core::future::{Future, Pending, pending, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
 use stagger::Instant;
-use stagger::time::Sleep;
 #[cfg(feature = "tokio")]
 use stagger::time::Tokio;
+use stagger::time::{Clock, Sleep};
 
 use crate::backoff::BackOff;
 use crate::retry::ATTEMPTS_PER_YIELD;
-use crate::ticker_state::{Phase, TickerState};
 
 /// Creates a ticker that follows a backoff, which is reset: the package's `NewTicker`.
 ///
@@ -161,5 +162,48 @@ impl<B: BackOff, T: Sleep, N: Future + Unpin> futures_core::Stream for Ticker<B,
 impl<B: fmt::Debug, T: Sleep, N> fmt::Debug for Ticker<B, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// The state of a ticker.
+#[derive(Clone, Debug)]
+pub(crate) struct TickerState<B> {
+    pub(crate) backoff: B,
+    pub(crate) phase: Phase,
+    /// Number of ticks yielded.
+    pub(crate) ticks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The tick is yielded at the next request.
+    Due,
+    /// A tick was yielded, and the next one has not been requested.
+    Yielded,
+    /// A timer is running.
+    Waiting,
+    Ended,
+}
+
+impl<B: BackOff> TickerState<B> {
+    /// Creates the state of a ticker whose first tick is due.
+    pub(crate) fn new(mut backoff: B) -> Self {
+        backoff.reset();
+        Self { backoff, phase: Phase::Due, ticks: 0 }
+    }
+
+    /// Yields a tick, and returns its instant.
+    pub(crate) fn emit(&mut self, clock: &impl Clock) -> Instant {
+        self.phase = Phase::Yielded;
+        self.ticks = self.ticks.saturating_add(1);
+        clock.now()
+    }
+
+    pub(crate) fn reset(&mut self) {
+        // Before the first tick the backoff has its initial state.
+        if self.ticks > 0 && self.phase != Phase::Ended {
+            self.backoff.reset();
+            self.phase = Phase::Yielded;
+        }
     }
 }

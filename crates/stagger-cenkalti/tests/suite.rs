@@ -3,11 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod backoffs;
-    mod both_modes;
     mod calls;
-    mod distribution;
-    mod error_texts;
-    mod later_versions;
     mod permanent;
     mod support;
     mod tickers;

@@ -1,16 +1,18 @@
+//! How calls end, async and blocking, and what their errors say.
+
 use core::cell::Cell;
+use core::error::Error as _;
 use core::future::{pending, ready};
 use core::time::Duration;
 
 use futures_lite::future::block_on;
 use stagger::testing::{Script, VirtualClock};
-use stagger::{Cancel, Marked, StopReason, blocking, scope};
+use stagger::{Cancel, Marked, Policy, StopReason, blocking, policy, scope};
 use stagger_cenkalti::{
     self as backoff, ConstantBackOff, ExponentialBackOff, StopBackOff, ZeroBackOff, with_max_retries,
 };
 
-use super::both_modes::{Run, run_both};
-use super::support::{PanickingTimer, PendingTimer, ms, nanos, poll_times};
+use super::support::{PanickingTimer, PendingTimer, Run, ms, nanos, poll_times, run_both};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -250,7 +252,7 @@ async fn a_call_runs_on_paused_tokio_time_and_can_be_spawned() {
 
 #[test]
 fn nested_calls_do_not_retry_in_either_direction() {
-    const TWICE: stagger::Policy = stagger::policy!(zero().max_attempts(2));
+    const TWICE: Policy = policy!(zero().max_attempts(2));
     let (outer, inner) = (Cell::new(0), Cell::new(0));
     let count = |cell: &Cell<u32>| {
         cell.set(cell.get() + 1);
@@ -271,4 +273,57 @@ fn nested_calls_do_not_retry_in_either_direction() {
     assert_eq!((outer.take(), inner.take()), (3, 3));
     let depth = block_on(backoff::retry(async || Ok::<_, ()>(scope::depth()), ZeroBackOff).into_future());
     assert_eq!((depth, scope::depth()), (Ok(1), 0));
+}
+
+fn options(factor: f64, multiplier: f64) -> String {
+    let options = ExponentialBackOff::options().randomization_factor(factor).multiplier(multiplier);
+    options.build().unwrap_err().to_string()
+}
+
+#[test]
+fn invalid_options_name_the_value_and_the_fix() {
+    for (text, value, fix) in
+        [(options(1.5, 2.0), "1.5", "use a share from 0 to 1"), (options(0.5, f64::NAN), "NaN", "use one, such as 1.5")]
+    {
+        assert!(text.contains(value) && text.contains(fix), "{text}");
+        assert!(!text.starts_with(char::is_uppercase) && !text.ends_with('.'), "{text}");
+    }
+}
+
+#[test]
+fn a_failed_call_reports_attempts_reason_and_cause() {
+    let fails = || Err::<(), _>(std::io::Error::other("connection refused"));
+    let call = backoff::blocking::retry(fails, with_max_retries(ConstantBackOff::new(Duration::from_secs(3)), 1));
+    let error = call.timer(VirtualClock::new()).detailed().run().unwrap_err();
+    let text = "gave up after 2 attempts in 3s, the schedule has no further delay";
+    assert_eq!(error.to_string(), text);
+    assert_eq!(format!("{error:#}"), format!("{text}: connection refused"));
+    assert_eq!(error.source().map(ToString::to_string), Some("connection refused".to_owned()));
+    assert_eq!(error.into_inner().to_string(), "connection refused");
+    let error = backoff::blocking::retry(fails, StopBackOff).detailed().run().unwrap_err();
+    assert!(error.to_string().starts_with("gave up after 1 attempt in "), "{error}");
+}
+
+// Conformance rows of version 7 of the package. The crate follows version 4, so these tests use stagger's own API.
+
+#[test]
+fn ck_47_the_mark_is_removed_at_any_attempt_limit() {
+    // In version 7, 0 means unlimited.
+    let policies: [Policy; 3] =
+        [policy!(zero().unlimited_attempts()), policy!(zero().max_attempts(1)), policy!(zero().max_attempts(2))];
+    for policy in &policies {
+        let fails = || Err::<(), _>(Marked::permanent("no such account"));
+        assert_eq!(blocking::retry(policy, fails).run(), Err("no such account"));
+    }
+}
+
+#[test]
+fn ck_49_a_hint_beyond_the_elapsed_limit_stops_the_call() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    const POLICY: Policy =
+        policy!(exponential(ms(500), secs(60)).unlimited_attempts().max_elapsed(mins(15)).unlimited_hint());
+    let clock = VirtualClock::new();
+    let fails = || Err::<(), _>(Marked::retry_after("busy", HOUR));
+    let error = blocking::retry(&POLICY, fails).timer(clock.clone()).detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.error(), clock.sleeps()), (StopReason::Elapsed, Some(&"busy"), vec![]));
 }
