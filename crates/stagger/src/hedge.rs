@@ -18,7 +18,7 @@ use crate::call::scope;
 use crate::classify::rule::{BuiltIn, Classify, Rule, When};
 use crate::retrier::event::{Action, Event, EventError};
 use crate::retrier::handle::Retrier;
-use crate::retrier::shared::Shared;
+use crate::retrier::shared::RetrierState;
 use crate::time::{Clock, Sleep};
 
 /// Runs an async operation, and starts a second copy if the first is slow. The first success wins, and the others are
@@ -75,7 +75,12 @@ where
     O: Future<Output = Result<V, E>>,
     T: Sleep + Clone,
 {
-    Hedging::new(Settings { hedge, guards: Guards::none(), retrier: None, latencies: None }, operation, BuiltIn, timer)
+    Hedging::new(
+        HedgeOptions { hedge, guards: Guards::none(), retrier: None, latencies: None },
+        operation,
+        BuiltIn,
+        timer,
+    )
 }
 
 pin_project! {
@@ -84,7 +89,7 @@ pin_project! {
     /// The type parameters track the configured options; they are inferred. `Out` is the output.
     #[must_use = "futures do nothing unless polled"]
     pub struct Hedging<'h, F, O, E, R, T: Sleep, Out> {
-        settings: Settings<'h>,
+        options: HedgeOptions<'h>,
         operation: F,
         rule: R,
         timer: T,
@@ -93,7 +98,7 @@ pin_project! {
         first: Option<O>,
         first_started: Instant,
         first_permits: HeldPermits<Guards<'h>, T>,
-        copies: Vec<Copy<'h, O, T>>,
+        copies: Vec<HedgedCopy<'h, O, T>>,
         sleeping: Option<T::Sleeping>,
         armed_for: Option<Instant>,
         // The first attempt's error; until there is one, the error of a copy.
@@ -105,15 +110,15 @@ pin_project! {
 
 /// What the call takes from its caller.
 #[derive(Clone, Copy)]
-struct Settings<'h> {
+struct HedgeOptions<'h> {
     hedge: &'h Hedge,
     guards: Guards<'h>,
-    retrier: Option<&'h Shared>,
+    retrier: Option<&'h RetrierState>,
     latencies: Option<&'h Latencies>,
 }
 
 /// A copy in flight.
-struct Copy<'h, O, T: Sleep> {
+struct HedgedCopy<'h, O, T: Sleep> {
     attempt: Pin<Box<O>>,
     number: u32,
     started: Instant,
@@ -142,9 +147,9 @@ impl<V, E> From<Hedged<V, E>> for Result<V, E> {
 }
 
 impl<'h, F, O, E, R, T: Sleep, Out> Hedging<'h, F, O, E, R, T, Out> {
-    const fn new(settings: Settings<'h>, operation: F, rule: R, timer: T) -> Self {
+    const fn new(options: HedgeOptions<'h>, operation: F, rule: R, timer: T) -> Self {
         Self {
-            settings,
+            options,
             operation,
             rule,
             timer,
@@ -164,7 +169,7 @@ impl<'h, F, O, E, R, T: Sleep, Out> Hedging<'h, F, O, E, R, T, Out> {
     /// Sets the budget that every copy must acquire a permit from; it is also notified of the first attempt. Default:
     /// none. A budget under an [operator control](crate::control) limits and disables copies together with retries.
     pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
-        self.settings.guards.budget = Some(budget);
+        self.options.guards.budget = Some(budget);
         self
     }
 
@@ -172,26 +177,26 @@ impl<'h, F, O, E, R, T: Sleep, Out> Hedging<'h, F, O, E, R, T, Out> {
     /// end of the call, and its budget and breaker must grant every copy. The first attempt is made even if the breaker
     /// is open, and the policy is not used: to reject and to retry, make the hedged call inside [`Retrier::run`].
     pub fn retrier(mut self, retrier: &'h Retrier) -> Self {
-        self.settings.retrier = Some(retrier.shared());
-        self.settings.guards = retrier.shared().guards();
+        self.options.retrier = Some(retrier.shared());
+        self.options.guards = retrier.shared().guards();
         self
     }
 
     /// Sets the recorder of attempt latencies, which a quantile delay is computed from. Share one between the calls to
     /// a target. Default: none, so a quantile delay uses its fallback.
     pub fn latencies(mut self, latencies: &'h Latencies) -> Self {
-        self.settings.latencies = Some(latencies);
+        self.options.latencies = Some(latencies);
         self
     }
 
     /// Sets which errors are transient; all others are permanent. A permanent error of the first attempt ends the call.
     pub fn when<P: Fn(&E) -> bool>(self, is_transient: P) -> Hedging<'h, F, O, E, When<P>, T, Out> {
-        Hedging::new(self.settings, self.operation, When(is_transient), self.timer)
+        Hedging::new(self.options, self.operation, When(is_transient), self.timer)
     }
 
     /// Sets the rule that classifies errors, returning the full [`Outcome`].
     pub fn classify<P: Fn(&E) -> Outcome>(self, rule: P) -> Hedging<'h, F, O, E, Classify<P>, T, Out> {
-        Hedging::new(self.settings, self.operation, Classify(rule), self.timer)
+        Hedging::new(self.options, self.operation, Classify(rule), self.timer)
     }
 
     /// Sets the output to [`Hedged`]: the result, the winner, and the number of attempts started.
@@ -199,16 +204,13 @@ impl<'h, F, O, E, R, T: Sleep, Out> Hedging<'h, F, O, E, R, T, Out> {
     where
         O: Future<Output = Result<V, E>>,
     {
-        Hedging::new(self.settings, self.operation, self.rule, self.timer)
+        Hedging::new(self.options, self.operation, self.rule, self.timer)
     }
 }
 
 impl<F, O, E, R, T: Sleep, Out> fmt::Debug for Hedging<'_, F, O, E, R, T, Out> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hedging")
-            .field("hedge", self.settings.hedge)
-            .field("state", &self.state)
-            .finish_non_exhaustive()
+        f.debug_struct("Hedging").field("hedge", self.options.hedge).field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -238,7 +240,7 @@ where
                 return match this.error.take_if(|_| !is_running) {
                     Some((_, error)) => {
                         let stop =
-                            if *this.rejected { this.settings.rejecting(this.timer) } else { StopReason::Attempts };
+                            if *this.rejected { this.options.rejecting(this.timer) } else { StopReason::Attempts };
                         Poll::Ready(self.end(Err(error), None, Action::Stop(stop)).into())
                     }
                     // No error yet: an attempt is still running. Or the call has already ended.
@@ -282,30 +284,30 @@ where
         // The first attempt of a call inside another one is part of that call's attempt.
         let nested = if scope::depth() > 0 { NestedRetries::ShareBudget } else { NestedRetries::Allow };
         // The breaker is not asked, so it is not told either.
-        let mut guards = this.settings.guards.nested(nested);
+        let mut guards = this.options.guards.nested(nested);
         guards.breaker = None;
         *this.first_permits = held(guards.first_of_several(|| now), PermitStage::Attempting, guards, this.timer);
         this.first.set(Some((this.operation)()));
-        *this.state = Some(HedgeState::new(this.settings.hedge, this.settings.delay(), now));
+        *this.state = Some(HedgeState::new(this.options.hedge, this.options.delay(), now));
     }
 
     /// Starts another copy, if the guards grant it.
     fn launch(self: Pin<&mut Self>, now: Instant) {
         let this = self.project();
         let Some(state) = this.state else { return };
-        let Some(permits) = this.settings.guards.another_of_several(|| now) else {
+        let Some(permits) = this.options.guards.another_of_several(|| now) else {
             state.rejected();
             *this.rejected = true;
             return;
         };
         // Only after the permits are stored: the listener or the operation may panic.
-        let mut permits = held(permits, PermitStage::Admitted, this.settings.guards, this.timer);
+        let mut permits = held(permits, PermitStage::Admitted, this.options.guards, this.timer);
         let number = state.count();
         let after = now.saturating_since(*this.first_started);
-        this.settings.emit(number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
+        this.options.emit(number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
         permits.set_stage(PermitStage::Attempting);
-        state.launched(this.settings.delay(), now);
-        this.copies.push(Copy { attempt: Box::pin((this.operation)()), number, started: now, permits });
+        state.launched(this.options.delay(), now);
+        this.copies.push(HedgedCopy { attempt: Box::pin((this.operation)()), number, started: now, permits });
     }
 
     /// Polls the attempts in flight. Returns the end of the call if one of them ends it.
@@ -327,7 +329,7 @@ where
                 at += 1;
                 continue;
             };
-            let Copy { number, started, mut permits, .. } = this.copies.swap_remove(at);
+            let HedgedCopy { number, started, mut permits, .. } = this.copies.swap_remove(at);
             if let Some(end) = self.as_mut().completed(number, started, &mut permits, result) {
                 return Some(end);
             }
@@ -345,7 +347,7 @@ where
         let mut this = self.as_mut().project();
         let now = this.timer.now();
         let outcome = result.as_ref().map_or_else(
-            |error| this.rule.outcome(error, this.settings.retrier.map(|retrier| &retrier.rules)),
+            |error| this.rule.outcome(error, this.options.retrier.map(|retrier| &retrier.rules)),
             |_| Outcome::Success,
         );
         permits.record(&outcome, now);
@@ -353,9 +355,9 @@ where
         let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
         match result {
             Ok(value) => {
-                this.settings.record_latency(started, now);
+                this.options.record_latency(started, now);
                 if this.first.is_some() {
-                    this.settings.record_latency(*this.first_started, now);
+                    this.options.record_latency(*this.first_started, now);
                     this.first.set(None);
                     this.first_permits.settle();
                 }
@@ -387,19 +389,19 @@ where
         let this = self.project();
         let now = this.timer.now();
         for copy in this.copies.drain(..) {
-            this.settings.record_latency(copy.started, now);
+            this.options.record_latency(copy.started, now);
         }
         let launched = this.state.as_mut().map_or(0, |state| {
             state.rejected();
             state.count()
         });
         let error = result.as_ref().err().map(|error| error as &dyn EventError);
-        this.settings.emit(launched, now.saturating_since(*this.first_started), action, error);
+        this.options.emit(launched, now.saturating_since(*this.first_started), action, error);
         Hedged { result, winner, launched, rejected: *this.rejected }
     }
 }
 
-impl Settings<'_> {
+impl HedgeOptions<'_> {
     /// Returns the delay before the next copy.
     fn delay(&self) -> Duration {
         self.hedge.delay_now(self.latencies)

@@ -37,10 +37,10 @@ use crate::time::{BlockingSleep, Clock, Sleep};
 /// assert_eq!(clock.sleeps(), [Duration::from_secs(60); 2]);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct VirtualClock(Arc<Time>);
+pub struct VirtualClock(Arc<VirtualTime>);
 
 #[derive(Debug, Default)]
-struct Time {
+struct VirtualTime {
     // Not an atomic: some targets have none of 64 bits.
     now: Mutex<Instant>,
     sleeps: Mutex<Vec<Duration>>,

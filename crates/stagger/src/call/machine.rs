@@ -16,7 +16,7 @@ use crate::error::call_error::Cause;
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Event, EventError, Listen};
 use crate::retrier::limits::IsLast;
-use crate::retrier::shared::Shared;
+use crate::retrier::shared::RetrierState;
 use crate::time::{Clock, entropy};
 
 /// The attempt that an operation is about to make.
@@ -59,7 +59,7 @@ pub(crate) struct Call<X: Options, C: Clock + Clone> {
     pub(super) state: RetryState,
     /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
     pub(super) seed: Seed,
-    pub(super) permits: X::Held<C>,
+    pub(super) permits: X::Permits<C>,
     /// Valid if [`wait`](super::wait) says so in the flags.
     pub(super) not_before: NotBefore,
     pub(crate) phase: Phase,
@@ -101,7 +101,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             clock,
             state: RetryState::new(),
             seed: Seed::new(0),
-            permits: <X::Held<C> as PermitSlot<X, C>>::EMPTY,
+            permits: <X::Permits<C> as PermitSlot<X, C>>::EMPTY,
             not_before: NotBefore::UNSET,
             phase: Phase::Fresh,
             flags: 0,
@@ -156,7 +156,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     /// Returns whether the elapsed time will be needed.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
-        !X::PLAIN && (self.options.is_timed() || self.options.retrier().is_some_and(Shared::has_listeners))
+        !X::PLAIN && (self.options.is_timed() || self.options.retrier().is_some_and(RetrierState::has_listeners))
     }
 
     #[cold]
@@ -365,7 +365,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     /// Releases what the permits of an ended call hold besides themselves: its guards.
     pub(crate) fn release_guards(&mut self) {
-        self.permits = <X::Held<C> as PermitSlot<X, C>>::EMPTY;
+        self.permits = <X::Permits<C> as PermitSlot<X, C>>::EMPTY;
     }
 
     /// Ends the call and settles the permits of an attempt that does not complete.
@@ -382,7 +382,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     #[inline]
     pub(super) fn emit<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
-        if !X::PLAIN && (L::LISTENS || self.options.retrier().is_some_and(Shared::has_listeners)) {
+        if !X::PLAIN && (L::LISTENS || self.options.retrier().is_some_and(RetrierState::has_listeners)) {
             self.emit_event(listener, action, error);
         }
     }

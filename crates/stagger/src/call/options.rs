@@ -1,19 +1,16 @@
 //! What a call takes from its caller, and which parts of it there are at compile time.
 
-use core::borrow::Borrow;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger_core::guard::{Limiter, Permits};
+use stagger_core::guard::Permits;
 use stagger_core::machine::Strategy;
-use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Policy};
+use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
 use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
-use crate::retrier::handle::Retrier;
 use crate::retrier::limits::{IsLast, Limits, Sleepers};
-use crate::retrier::shared::{KnownQuiet, Shared};
-use crate::retrier::target::{QuietTarget, Target};
+use crate::retrier::shared::{KnownQuiet, RetrierState};
 use crate::time::Clock;
 use crate::time::cancel::Cancel;
 
@@ -26,7 +23,7 @@ pub trait Options: Sized {
     /// The source of the guards that grant the call's permits.
     type GuardSource: GuardSource;
     /// The permits of the call; zero-sized if there is nothing but a policy.
-    type Held<C: Clock + Clone>: PermitSlot<Self, C>;
+    type Permits<C: Clock + Clone>: PermitSlot<Self, C>;
 
     /// Returns the policy.
     fn policy(&self) -> &Policy;
@@ -57,7 +54,7 @@ pub trait Options: Sized {
     fn timeout(&self, is_last: IsLast) -> Option<Duration>;
 
     /// Returns the retrier that the call is made through, if there is one.
-    fn retrier(&self) -> Option<&Shared>;
+    fn retrier(&self) -> Option<&RetrierState>;
 
     /// Returns the strategy that computes the delays, if there is one.
     #[inline]
@@ -126,7 +123,7 @@ pub trait Observed<E>: Options {
 impl Options for &Policy {
     const PLAIN: bool = true;
     type GuardSource = Guards<'static>;
-    type Held<C: Clock + Clone> = ();
+    type Permits<C: Clock + Clone> = ();
 
     #[inline]
     fn policy(&self) -> &Policy {
@@ -154,7 +151,7 @@ impl Options for &Policy {
     }
 
     #[inline]
-    fn retrier(&self) -> Option<&Shared> {
+    fn retrier(&self) -> Option<&RetrierState> {
         None
     }
 
@@ -174,7 +171,7 @@ impl<E> Observed<E> for &Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct Configured<'p> {
     policy: &'p Policy,
-    retrier: Option<&'p Shared>,
+    retrier: Option<&'p RetrierState>,
     guards: Guards<'p>,
     /// The quiet period among the guards, if it is the only one.
     lone_quiet: Option<&'p KnownQuiet>,
@@ -185,7 +182,7 @@ pub struct Configured<'p> {
 
 impl<'p> Configured<'p> {
     /// Takes every option from a retrier.
-    pub(crate) fn through(retrier: &'p Shared) -> Self {
+    pub(crate) fn through(retrier: &'p RetrierState) -> Self {
         Self {
             policy: &retrier.policy,
             retrier: Some(retrier),
@@ -233,7 +230,7 @@ impl<'p> Configure<'p> for Configured<'p> {
 impl<'p> Options for Configured<'p> {
     const PLAIN: bool = false;
     type GuardSource = Guards<'p>;
-    type Held<C: Clock + Clone> = HeldPermits<Guards<'p>, C>;
+    type Permits<C: Clock + Clone> = HeldPermits<Guards<'p>, C>;
 
     #[inline]
     fn policy(&self) -> &Policy {
@@ -271,7 +268,7 @@ impl<'p> Options for Configured<'p> {
     }
 
     #[inline]
-    fn retrier(&self) -> Option<&Shared> {
+    fn retrier(&self) -> Option<&RetrierState> {
         self.retrier
     }
 
@@ -287,115 +284,6 @@ impl<'p> Options for Configured<'p> {
 }
 
 impl<E: EventError> Observed<E> for Configured<'_> {
-    fn describe(error: &E) -> Option<&dyn EventError> {
-        Some(error)
-    }
-}
-
-/// A retrier as the only source of options, for calls that borrow nothing.
-#[derive(Clone, Debug)]
-pub(crate) struct Through<R> {
-    pub(crate) retrier: R,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) is_timed: bool,
-}
-
-/// What a call is made through: a retrier, which also grants the permits, or a retrier with the guards of a target.
-pub(crate) trait RetrierSource: GuardSource + Clone {
-    /// Returns the state of the retrier.
-    fn shared(&self) -> &Shared;
-}
-
-impl GuardSource for Retrier {
-    fn guards(&self) -> Guards<'_> {
-        Self::shared(self).guards()
-    }
-}
-
-impl RetrierSource for Retrier {
-    fn shared(&self) -> &Shared {
-        Self::shared(self)
-    }
-}
-
-/// A retrier, and which of its guards a call uses: its own, or those of one of its targets.
-#[derive(Clone, Debug)]
-pub(crate) struct Targeted<R> {
-    pub(crate) retrier: R,
-    pub(crate) target: Target,
-    pub(crate) quiet: QuietTarget,
-}
-
-impl<R: Borrow<Retrier>> GuardSource for Targeted<R> {
-    fn guards(&self) -> Guards<'_> {
-        let shared = self.retrier.borrow().shared();
-        let mut guards = match &self.target {
-            Target::Retrier | Target::Named(_) | Target::NamedLate(_) => shared.guards(),
-            Target::Late => Guards::none().nested(shared.nested),
-        };
-        guards.pacer = shared.pacer();
-        if let Target::Named(target) | Target::NamedLate(target) = &self.target {
-            guards.budget = target.budget.as_deref().map_or(guards.budget, |budget| Some(budget as &dyn Budget));
-            guards.breaker = target.breaker.as_deref().map_or(guards.breaker, |breaker| Some(breaker as &dyn Breaker));
-        }
-        guards.quiet = match &self.quiet {
-            QuietTarget::Retrier => shared.quiet.as_deref().map(|quiet| quiet as &dyn Limiter),
-            QuietTarget::Unasked => None,
-            #[cfg(target_has_atomic = "64")]
-            QuietTarget::Key(quiet) => Some(&***quiet as &dyn Limiter),
-        };
-        guards
-    }
-}
-
-impl<R: Borrow<Retrier> + Clone> RetrierSource for Targeted<R> {
-    fn shared(&self) -> &Shared {
-        self.retrier.borrow().shared()
-    }
-}
-
-impl<R: RetrierSource> Through<R> {
-    fn shared(&self) -> &Shared {
-        self.retrier.shared()
-    }
-}
-
-impl<R: RetrierSource> Options for Through<R> {
-    const PLAIN: bool = false;
-    type GuardSource = R;
-    type Held<C: Clock + Clone> = HeldPermits<R, C>;
-
-    fn policy(&self) -> &Policy {
-        &self.shared().policy
-    }
-
-    fn guards(&self) -> Guards<'_> {
-        self.retrier.guards()
-    }
-
-    fn guard_source(&self) -> R {
-        self.retrier.clone()
-    }
-
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    fn timeout(&self, is_last: IsLast) -> Option<Duration> {
-        self.shared().limits.timeout(is_last)
-    }
-
-    fn retrier(&self) -> Option<&Shared> {
-        Some(self.shared())
-    }
-
-    fn is_timed(&self) -> bool {
-        self.is_timed
-    }
-}
-
-impl<E: EventError, R: RetrierSource> Observed<E> for Through<R> {
     fn describe(error: &E) -> Option<&dyn EventError> {
         Some(error)
     }

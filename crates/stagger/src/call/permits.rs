@@ -104,7 +104,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
     }
 
     /// Hands over the permits of an attempt that waits elsewhere.
-    pub(crate) fn park(mut self) -> WaitingPermits<L> {
+    pub(crate) fn into_waiting(mut self) -> WaitingPermits<L> {
         let mut permits = self.take();
         if let Some((guard_source, _)) = &self.guard_source {
             guard_source.guards().leave_pacer(&mut permits);

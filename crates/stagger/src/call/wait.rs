@@ -9,8 +9,9 @@ use stagger_core::machine::RetryMachine;
 
 use super::machine::{Call, Phase};
 use super::not_before::NotBefore;
-use super::options::{Options, RetrierSource, Through};
+use super::options::Options;
 use super::permits::{PermitSlot, PermitStage};
+use super::retrier_options::{RetrierOptions, RetrierSource};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{Action, Listen};
 use crate::time::Clock;
@@ -186,11 +187,11 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     }
 }
 
-impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
+impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
     /// Makes the permits that the call holds know the guards that it uses by now.
     #[cold]
     pub(crate) fn replace_guard_source(&mut self) {
-        let source = &self.options.retrier;
+        let source = &self.options.source;
         self.permits.replace_guard_source(|| source.clone());
     }
 }

@@ -24,11 +24,11 @@ struct Inner {
     /// Setting of every target without its own.
     others: Option<ControlSetting>,
     named: BTreeMap<Arc<str>, ControlSetting>,
-    targets: BTreeMap<Arc<str>, Target>,
+    targets: BTreeMap<Arc<str>, ControlledTarget>,
 }
 
 #[derive(Default)]
-struct Target {
+struct ControlledTarget {
     control: Arc<RetryControl>,
     breakers: Vec<Weak<dyn Breaker>>,
 }
@@ -96,7 +96,7 @@ impl RetryControls {
     /// Puts a shared budget under the control of this target.
     #[must_use]
     pub fn shared_budget(&self, target: &str, budget: Arc<dyn Budget>) -> Arc<dyn Budget> {
-        Arc::new(self.budget(target, Shared(budget)))
+        Arc::new(self.budget(target, SharedBudget(budget)))
     }
 
     /// Puts a breaker under the control of this target, which calls its [`Breaker::set_enforcement`] whenever the
@@ -150,10 +150,10 @@ impl Inner {
     }
 
     /// Returns the target of this name, registering it with its setting if necessary.
-    fn target(&mut self, name: &str) -> &mut Target {
+    fn target(&mut self, name: &str) -> &mut ControlledTarget {
         let setting = self.setting(name).unwrap_or_default();
         self.targets.entry(Arc::from(name)).or_insert_with(|| {
-            let target = Target::default();
+            let target = ControlledTarget::default();
             target.control.set(setting);
             target
         })
@@ -174,9 +174,9 @@ impl fmt::Debug for RetryControls {
 
 /// Adapts a shared budget to where one is needed by value.
 #[derive(Debug)]
-struct Shared(Arc<dyn Budget>);
+struct SharedBudget(Arc<dyn Budget>);
 
-impl Budget for Shared {
+impl Budget for SharedBudget {
     fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         self.0.on_first_attempt(now)
     }

@@ -87,7 +87,7 @@ pin_project! {
     {
         operation: F,
         handlers: H,
-        call: PollCall<X, T>,
+        driver: PollCall<X, T>,
         #[pin]
         attempt: Option<F::Future>,
         last_error: M::LastError<H::Error>,
@@ -112,7 +112,7 @@ where
         Self {
             operation,
             handlers: Handlers::DEFAULT,
-            call: PollCall::new(Call::new(options, timer)),
+            driver: PollCall::new(Call::new(options, timer)),
             attempt: None,
             last_error: M::LastError::EMPTY,
             cancel: Uncancelled,
@@ -136,13 +136,13 @@ where
         H2: ResultReader<Returned<F>>,
         M2: OutputMode,
     {
-        let Self { operation, handlers, call: PollCall { call, .. }, cancel, .. } = self;
+        let Self { operation, handlers, driver: PollCall { call, .. }, cancel, .. } = self;
         let seed = call.fixed_seed();
         let (timer, options, handlers) = change(call.clock, call.options, handlers);
         RetryFuture {
             operation,
             handlers,
-            call: PollCall::new(Call::new(options, timer).seeded(seed)),
+            driver: PollCall::new(Call::new(options, timer).seeded(seed)),
             attempt: None,
             last_error: M2::LastError::EMPTY,
             cancel,
@@ -151,12 +151,12 @@ where
     }
 
     fn with_seed(mut self, seed: Seed) -> Self {
-        self.call.call = self.call.call.seeded(Some(seed));
+        self.driver.call = self.driver.call.seeded(Some(seed));
         self
     }
 
     const fn clock(&self) -> &T {
-        &self.call.call.clock
+        &self.driver.call.clock
     }
 
     /// Ends the call when `cancel` completes, during a sleep or an attempt. If the operation completes at the same
@@ -167,14 +167,14 @@ where
         X: Configure<'p>,
         N2: Future,
     {
-        let Self { operation, handlers, call: PollCall { call, .. }, .. } = self;
+        let Self { operation, handlers, driver: PollCall { call, .. }, .. } = self;
         let seed = call.fixed_seed();
         let mut options = call.options.configure();
         options.is_timed = true;
         RetryFuture {
             operation,
             handlers,
-            call: PollCall::new(Call::new(options, call.clock).seeded(seed)),
+            driver: PollCall::new(Call::new(options, call.clock).seeded(seed)),
             attempt: None,
             last_error: <M::Rejectable as OutputMode>::LastError::EMPTY,
             cancel,
@@ -193,8 +193,8 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryFuture")
-            .field("policy", self.call.call.policy())
-            .field("attempt", &self.call.call.attempts())
+            .field("policy", self.driver.call.policy())
+            .field("attempt", &self.driver.call.attempts())
             .finish_non_exhaustive()
     }
 }
@@ -213,7 +213,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.as_mut().project();
-        let call = &mut this.call.call;
+        let call = &mut this.driver.call;
         let path = if call.phase == Phase::Fresh { call.enter_fast_path::<H::Listener>() } else { None };
         if let Some(path) = path {
             this.attempt.set(Some((this.operation)()));
@@ -255,7 +255,7 @@ where
     /// Polls the cancellation of an attempt that is pending.
     fn poll_cancel(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.project();
-        let call = &mut this.call.call;
+        let call = &mut this.driver.call;
         if !call.is_cancelled(|| this.cancel.poll(cx).is_ready()) {
             return Poll::Pending;
         }
@@ -268,35 +268,35 @@ where
     #[inline(never)]
     fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>, mut failed: Option<(H::Error, H::Mark)>) -> Poll<M::Output> {
         let mut this = self.project();
-        let poll = this.call;
+        let driver = this.driver;
         loop {
             if let Some((error, mark)) = failed.take() {
-                let outcome = this.handlers.outcome(&error, mark, poll.call.rules());
-                if let Some(stop) = poll.failed(this.handlers.listener(), outcome, Some(&error)) {
-                    return ready(poll.call.stopped::<M, _, _>(Cause::Operation(error), stop));
+                let outcome = this.handlers.outcome(&error, mark, driver.call.rules());
+                if let Some(stop) = driver.failed(this.handlers.listener(), outcome, Some(&error)) {
+                    return ready(driver.call.stopped::<M, _, _>(Cause::Operation(error), stop));
                 }
                 this.last_error.put(error);
             }
             if this.attempt.is_none() {
-                poll.start();
+                driver.start();
                 // A first attempt that is due is made even if the call was cancelled before it.
-                let waits = || poll.call.phase != Phase::Due || poll.call.attempts() > 0;
-                if !X::PLAIN && waits() && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
-                    if poll.call.attempts() > 0 || poll.call.is_held() {
-                        return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
+                let waits = || driver.call.phase != Phase::Due || driver.call.attempts() > 0;
+                if !X::PLAIN && waits() && driver.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                    if driver.call.attempts() > 0 || driver.call.is_held() {
+                        return ready(driver.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
                     }
                     // Cancelled during the initial spread: the operation still runs once.
-                    poll.skip_wait();
+                    driver.skip_wait();
                 }
-                if let Err((stop, rejected)) = ready!(poll.poll_begin(this.handlers.listener(), cx)) {
-                    poll.call.emit_stop(this.handlers.listener(), stop);
-                    return ready(poll.call.rejected::<M, _, _>(this.last_error, stop, rejected));
+                if let Err((stop, rejected)) = ready!(driver.poll_begin(this.handlers.listener(), cx)) {
+                    driver.call.emit_stop(this.handlers.listener(), stop);
+                    return ready(driver.call.rejected::<M, _, _>(this.last_error, stop, rejected));
                 }
-                poll.call.attempting();
+                driver.call.attempting();
                 this.attempt.set(Some((this.operation)()));
             }
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-            let scope = ScopeGuard::enter(poll.call.policy());
+            let scope = ScopeGuard::enter(driver.call.policy());
             let polled = attempt.poll(cx);
             drop(scope);
             if let Poll::Ready(out) = polled {
@@ -304,22 +304,22 @@ where
                 this.attempt.set(None);
                 match this.handlers.read(out) {
                     Ok(value) => {
-                        poll.call.succeeded(this.handlers.listener());
-                        return Poll::Ready(poll.call.success::<M, _, H::Error>(value));
+                        driver.call.succeeded(this.handlers.listener());
+                        return Poll::Ready(driver.call.success::<M, _, H::Error>(value));
                     }
                     Err(ended) => failed = Some(ended),
                 }
                 continue;
             }
-            if !X::PLAIN && poll.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+            if !X::PLAIN && driver.call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                 this.attempt.set(None);
-                return ready(poll.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
+                return ready(driver.call.cancelled::<M, _, _, _>(this.handlers.listener(), this.last_error));
             }
-            ready!(poll.poll_limit(cx));
+            ready!(driver.poll_limit(cx));
             this.attempt.set(None);
-            if let Some(stop) = poll.timed_out::<H::Error, _>(this.handlers.listener()) {
+            if let Some(stop) = driver.timed_out::<H::Error, _>(this.handlers.listener()) {
                 // The timeout is the most recent failure; reporting the error of an earlier attempt would mislead.
-                return ready(poll.call.stopped::<M, _, _>(Cause::Rejected(Rejected::TimedOut), stop));
+                return ready(driver.call.stopped::<M, _, _>(Cause::Rejected(Rejected::TimedOut), stop));
             }
         }
     }

@@ -37,7 +37,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// At most 1,000 keys have one at a time. While all of those hold calls, further keys have none: their calls follow the
     /// hints that they receive themselves. So a server that asks for quiet for many keys cannot stop the calls of others.
     pub fn quiet_by_key(mut self) -> Self {
-        let source = &mut self.call.call.options.retrier;
+        let source = &mut self.driver.call.options.source;
         let shared = source.retrier.borrow().shared();
         if let Some(keys) = &shared.quiet_keys {
             keys.prepare(&shared.policy);
@@ -70,7 +70,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[must_use = "an attempt that was taken back must not be made"]
     pub fn postponed_at(&mut self, key: impl FnOnce(&R) -> u64) -> bool {
         self.find_quiet(key);
-        match &self.call.call.options.retrier.quiet {
+        match &self.driver.call.options.source.quiet {
             QuietTarget::Unasked => false,
             QuietTarget::Key(_) | QuietTarget::Retrier => self.postpone(),
         }
@@ -78,12 +78,12 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     fn postpone(&mut self) -> bool {
         if !self.is_stateless {
-            return self.call.call.postpone();
+            return self.driver.call.postpone();
         }
-        let is_postponed = self.call.call.may_not_begin_unasked();
+        let is_postponed = self.driver.call.may_not_begin_unasked();
         if is_postponed {
             self.is_stateless = false;
-            self.call.call.phase = Phase::Due;
+            self.driver.call.phase = Phase::Due;
         }
         is_postponed
     }
@@ -95,12 +95,12 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// [begin a pause](crate::guard::QuietTrigger), and for one success in a while.
     #[inline]
     pub fn answered_at(&mut self, answer: &Outcome, decided: &Outcome, key: impl FnOnce(&R) -> u64) {
-        match (answer, &self.call.call.options.retrier.quiet) {
+        match (answer, &self.driver.call.options.source.quiet) {
             (Outcome::Success, QuietTarget::Retrier) => {}
             (_, QuietTarget::Retrier) => self.note_lost_hint(answer, decided),
             (Outcome::Success, _) => {
                 if let Some(keys) = self.quiet_keys() {
-                    keys.count_success(|| key(self.retrier()), || self.call.call.clock.now());
+                    keys.count_success(|| key(self.retrier()), || self.driver.call.clock.now());
                 }
             }
             _ => self.note_hint(answer, key),
@@ -112,7 +112,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     fn note_lost_hint(&self, answer: &Outcome, decided: &Outcome) {
         let hint = QuietKeys::hint_for_everybody;
         if let (Some(quiet), Some(_), None) = (&self.retrier().borrow().shared().quiet, hint(answer), hint(decided)) {
-            quiet.record(LimiterPermit::NONE, answer, &self.call.call.clock.now());
+            quiet.record(LimiterPermit::NONE, answer, &self.driver.call.clock.now());
         }
     }
 
@@ -120,9 +120,9 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     fn note_hint(&mut self, outcome: &Outcome, key: impl FnOnce(&R) -> u64) {
         let length = QuietKeys::hint_for_everybody(outcome);
         let Some(keys) = self.quiet_keys().filter(|keys| length.is_some() || keys.counts(outcome)) else { return };
-        let now = self.call.call.clock.now();
+        let now = self.driver.call.clock.now();
         let pause = |quiet: &KeyQuiet| length.iter().for_each(|length| quiet.pause(*length, &now));
-        if let QuietTarget::Key(quiet) = &self.call.call.options.retrier.quiet {
+        if let QuietTarget::Key(quiet) = &self.driver.call.options.source.quiet {
             pause(quiet);
         } else if let Some(quiet) = keys.asked_for(key(self.retrier()), now) {
             pause(&quiet);
@@ -137,8 +137,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Uses the quiet period of the key if there is one by now.
     #[inline]
     fn find_quiet(&mut self, key: impl FnOnce(&R) -> u64) {
-        if matches!(self.call.call.options.retrier.quiet, QuietTarget::Unasked) {
-            let clock = &self.call.call.clock;
+        if matches!(self.driver.call.options.source.quiet, QuietTarget::Unasked) {
+            let clock = &self.driver.call.clock;
             if let Some(quiet) = self.quiet_keys().and_then(|keys| keys.known(|| key(self.retrier()), || clock.now())) {
                 self.ask(quiet);
             }
@@ -147,23 +147,23 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     #[cold]
     fn ask(&mut self, quiet: Arc<KeyQuiet>) {
-        self.call.call.options.retrier.quiet = QuietTarget::Key(quiet);
-        self.call.call.replace_guard_source();
+        self.driver.call.options.source.quiet = QuietTarget::Key(quiet);
+        self.driver.call.replace_guard_source();
     }
 
     /// Removes the quiet period of the key after the call if it is at rest and no other call holds it.
     #[inline]
     pub(super) fn leave_quiet(&mut self) {
-        if matches!(self.call.call.options.retrier.quiet, QuietTarget::Key(_)) {
+        if matches!(self.driver.call.options.source.quiet, QuietTarget::Key(_)) {
             self.leave_known_quiet();
         }
     }
 
     #[cold]
     fn leave_known_quiet(&mut self) {
-        let call = &mut self.call.call;
+        let call = &mut self.driver.call;
         call.release_guards();
-        let quiet = core::mem::replace(&mut call.options.retrier.quiet, QuietTarget::Unasked);
+        let quiet = core::mem::replace(&mut call.options.source.quiet, QuietTarget::Unasked);
         let now = call.clock.now();
         // The table and this call; if others hold it, the last one to leave removes it.
         let is_last =
@@ -198,7 +198,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Takes back an attempt that was begun and not made, if a quiet period holds it by now.
     #[must_use = "an attempt that was taken back must not be made"]
     pub fn postponed_at(&mut self, _: impl FnOnce(&R) -> u64) -> bool {
-        !self.is_stateless && self.call.call.postpone()
+        !self.is_stateless && self.driver.call.postpone()
     }
 
     /// Does nothing.

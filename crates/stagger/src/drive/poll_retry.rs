@@ -9,8 +9,9 @@ use stagger_core::{Instant, Outcome, StopReason};
 
 use crate::call::fast_path::FastPath;
 use crate::call::machine::{Attempt, Call, Phase};
-use crate::call::options::{Options, Targeted, Through};
+use crate::call::options::Options;
 use crate::call::poll::PollCall;
+use crate::call::retrier_options::{RetrierOptions, TargetedRetrier};
 use crate::call::scope::{self, ScopeGuard};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
@@ -18,7 +19,7 @@ use crate::error::call_error::{Cause, Error};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;
-use crate::retrier::target::{QuietTarget, Target, TargetGuards};
+use crate::retrier::target::{CallTarget, QuietTarget, TargetGuards};
 use crate::time::Sleep;
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
@@ -54,7 +55,7 @@ use crate::time::Sleep;
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
-    pub(super) call: PollCall<Through<Targeted<R>>, T>,
+    pub(super) driver: PollCall<RetrierOptions<TargetedRetrier<R>>, T>,
     /// The first attempt is in progress on the fast path: if it succeeds, the call needs no state.
     pub(super) is_stateless: bool,
 }
@@ -76,20 +77,20 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let retrier = Targeted { retrier, target: Target::Retrier, quiet: QuietTarget::Retrier };
-        let options = Through { retrier, deadline, is_timed: true };
-        Self { call: PollCall::new(Call::new(options, timer)), is_stateless: false }
+        let source = TargetedRetrier { retrier, target: CallTarget::Retrier, quiet: QuietTarget::Retrier };
+        let options = RetrierOptions { source, deadline, is_timed: true };
+        Self { driver: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
 
     /// Returns what the retrier was passed as.
     pub const fn retrier(&self) -> &R {
-        &self.call.call.options.retrier.retrier
+        &self.driver.call.options.source.retrier
     }
 
     /// Turns off measuring [`elapsed`](Self::elapsed) for its own sake: the clock is read only if the policy, a limit,
     /// a guard or a listener needs it, and `elapsed` is zero if none of them does.
     pub const fn untimed(mut self) -> Self {
-        self.call.call.options.is_timed = false;
+        self.driver.call.options.is_timed = false;
         self
     }
 
@@ -102,7 +103,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     ///
     /// `target` is written to a text only if the retrier has such guards.
     pub fn target(mut self, target: impl fmt::Display) -> Self {
-        self.use_target(|| target, Target::Named);
+        self.use_target(|| target, CallTarget::Named);
         self
     }
 
@@ -114,11 +115,11 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// [`needs_every_call`](crate::Budget::needs_every_call), operator controls or listeners. Call this before the first
     /// poll.
     pub fn late_target<D: fmt::Display>(mut self, name: impl FnOnce() -> D) -> Self {
-        let source = &mut self.call.call.options.retrier;
+        let source = &mut self.driver.call.options.source;
         if source.retrier.borrow().shared().creates_targets_late() {
-            source.target = Target::Late;
+            source.target = CallTarget::Late;
         } else {
-            self.use_target(name, Target::Named);
+            self.use_target(name, CallTarget::Named);
         }
         self
     }
@@ -130,15 +131,15 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Returns [`Rejected`] if the breaker rejects the attempt or the deadline has passed; the call has then ended.
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, Rejected>> {
-        let call = &mut self.call.call;
+        let call = &mut self.driver.call;
         if call.phase == Phase::Fresh && scope::depth() == 0 && call.enter_unguarded_fast_path::<Silent>() {
             self.is_stateless = true;
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));
         }
-        ready!(self.call.poll_begin(&Silent, cx)).map_or_else(
+        ready!(self.driver.poll_begin(&Silent, cx)).map_or_else(
             |(stop, rejected)| {
-                self.call.call.emit_stop(&Silent, stop);
+                self.driver.call.emit_stop(&Silent, stop);
                 self.leave_quiet();
                 Poll::Ready(Err(rejected))
             },
@@ -149,32 +150,32 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Runs `poll` inside the scope of this attempt, so that nested calls do not retry by default; see
     /// [`scope`](crate::scope). From the first call on, the attempt counts as made, even if it is then dropped.
     pub fn attempt<O>(&mut self, poll: impl FnOnce() -> O) -> O {
-        self.call.call.attempting();
+        self.driver.call.attempting();
         self.prepare(poll)
     }
 
     /// Runs `poll` inside the scope of this attempt before the attempt is made, for its preparation, such as waiting
     /// until a service is ready. If the call is dropped in this state, the permits of the attempt are released.
     pub fn prepare<O>(&self, poll: impl FnOnce() -> O) -> O {
-        let _scope = ScopeGuard::enter(self.call.call.policy());
+        let _scope = ScopeGuard::enter(self.driver.call.policy());
         poll()
     }
 
     /// Completes when the time limit of the attempt elapses. If it is never polled, timeouts are not enforced. When it
     /// completes, drop the attempt and call [`failed`](Self::failed) without an error.
     pub fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.call.poll_limit(cx)
+        self.driver.poll_limit(cx)
     }
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
     pub fn outcome<E: OperationError + 'static>(&self, error: &E) -> Outcome {
-        BuiltIn.outcome(error, self.call.call.rules())
+        BuiltIn.outcome(error, self.driver.call.rules())
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
     pub fn explicit_outcome<E: OperationError + 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.call.options.retrier()?.explicit(error)
+        self.driver.call.options.retrier()?.explicit(error)
     }
 
     /// Returns this error as a trait object, whose [chain](crate::classify::links) can be examined: what it holds if it is
@@ -184,17 +185,17 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         &self,
         error: &'e E,
     ) -> Option<&'e (dyn core::error::Error + 'static)> {
-        self.call.call.options.retrier()?.rules.as_error(error.as_any())
+        self.driver.call.options.retrier()?.rules.as_error(error.as_any())
     }
 
     /// Records that the attempt succeeded, which ends the call.
     pub fn succeeded(&mut self) {
         // The target of a call without state may be known by now.
-        if self.is_stateless && !matches!(self.call.call.options.retrier.target, Target::NamedLate(_)) {
-            self.call.call.phase = Phase::Ended;
+        if self.is_stateless && !matches!(self.driver.call.options.source.target, CallTarget::NamedLate(_)) {
+            self.driver.call.phase = Phase::Ended;
             return;
         }
-        self.call.call.succeeded(&Silent);
+        self.driver.call.succeeded(&Silent);
         self.leave_quiet();
     }
 
@@ -219,7 +220,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         // Guards at rest are not changed by an answer of a healthy server.
         match outcome.verdict() {
             ServerHealth::Healthy => self.find_target(name),
-            _ if self.is_late() => self.use_target(name, Target::NamedLate),
+            _ if self.is_late() => self.use_target(name, CallTarget::NamedLate),
             _ => {}
         }
         let stop = self.decide(outcome, error);
@@ -231,26 +232,26 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     /// Returns whether the call has a late target that has not been named.
     const fn is_late(&self) -> bool {
-        matches!(self.call.call.options.retrier.target, Target::Late)
+        matches!(self.driver.call.options.source.target, CallTarget::Late)
     }
 
     /// Uses the guards of the late target if an earlier call created them.
     #[inline]
     fn find_target<D: fmt::Display>(&mut self, name: impl FnOnce() -> D) {
         if self.is_late() {
-            let call = &mut self.call.call;
-            let source = &mut call.options.retrier;
+            let call = &mut self.driver.call;
+            let source = &mut call.options.source;
             let found = source.retrier.borrow().shared().known_target(name, || call.clock.now());
-            source.target = found.map_or(Target::Late, Target::NamedLate);
+            source.target = found.map_or(CallTarget::Late, CallTarget::NamedLate);
             call.replace_guard_source();
         }
     }
 
     /// Uses the guards of this target, which are created if there are none.
     #[inline]
-    fn use_target<D: fmt::Display>(&mut self, name: impl FnOnce() -> D, named: fn(Arc<TargetGuards>) -> Target) {
-        let call = &mut self.call.call;
-        let source = &mut call.options.retrier;
+    fn use_target<D: fmt::Display>(&mut self, name: impl FnOnce() -> D, named: fn(Arc<TargetGuards>) -> CallTarget) {
+        let call = &mut self.driver.call;
+        let source = &mut call.options.source;
         if let Some(guards) = source.retrier.borrow().shared().target(name, || call.clock.now()) {
             source.target = named(guards);
             call.replace_guard_source();
@@ -260,17 +261,17 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Removes the guards of a late target after the call if they are at rest and no other call holds them.
     #[inline]
     fn leave_target(&mut self) {
-        if matches!(self.call.call.options.retrier.target, Target::NamedLate(_)) {
+        if matches!(self.driver.call.options.source.target, CallTarget::NamedLate(_)) {
             self.leave_named_target();
         }
     }
 
     #[cold]
     fn leave_named_target(&mut self) {
-        let call = &mut self.call.call;
+        let call = &mut self.driver.call;
         call.release_guards();
-        let source = &mut call.options.retrier;
-        let Target::NamedLate(guards) = core::mem::replace(&mut source.target, Target::Late) else { return };
+        let source = &mut call.options.source;
+        let CallTarget::NamedLate(guards) = core::mem::replace(&mut source.target, CallTarget::Late) else { return };
         let now = call.clock.now();
         // The table and this call; if others hold them, the last one to leave removes them.
         if Arc::strong_count(&guards) <= 2 && guards.is_at_rest(&now) {
@@ -285,16 +286,16 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[must_use = "a call that is over must not be polled"]
     pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if self.is_late() {
-            self.call.call.options.retrier.target = Target::Retrier;
+            self.driver.call.options.source.target = CallTarget::Retrier;
         }
         self.decide(outcome, error)
     }
 
     fn decide<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
-            self.call.call.leave_fast_path(FastPath::UNGUARDED, false);
+            self.driver.call.leave_fast_path(FastPath::UNGUARDED, false);
         }
-        let stop = self.call.failed(&Silent, outcome, error);
+        let stop = self.driver.failed(&Silent, outcome, error);
         if stop.is_some() {
             self.leave_quiet();
         }
@@ -309,13 +310,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Returns the number of attempts made so far.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        if self.is_stateless { 1 } else { self.call.call.attempts() }
+        if self.is_stateless { 1 } else { self.driver.call.attempts() }
     }
 
     /// Returns how long the call has taken so far.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.call.call.elapsed()
+        self.driver.call.elapsed()
     }
 }
 

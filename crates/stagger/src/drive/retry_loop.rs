@@ -41,7 +41,7 @@ use crate::time::Sleep;
 /// call.
 #[must_use = "a call does nothing until `attempt`"]
 pub struct RetryLoop<'p, T: Sleep + Clone> {
-    call: PollCall<Configured<'p>, T>,
+    driver: PollCall<Configured<'p>, T>,
     /// The next attempt, which has been admitted already; `None` if the call has not started, or has ended.
     next: Option<Attempt>,
 }
@@ -54,18 +54,18 @@ impl<T: Sleep + Clone> fmt::Debug for RetryLoop<'_, T> {
 
 impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
     pub(crate) const fn new(options: Configured<'p>, timer: T) -> Self {
-        Self { call: PollCall::new(Call::new(options, timer)), next: None }
+        Self { driver: PollCall::new(Call::new(options, timer)), next: None }
     }
 
     /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
     pub const fn budget(mut self, budget: &'p dyn Budget) -> Self {
-        self.call.call.options.guards_mut().budget = Some(budget);
+        self.driver.call.options.guards_mut().budget = Some(budget);
         self
     }
 
     /// Returns the number of attempts made so far.
     pub const fn attempts(&self) -> u32 {
-        self.call.call.attempts()
+        self.driver.call.attempts()
     }
 
     /// Makes one attempt with this future. Returns `Some` when the call ends. `None` means that the attempt failed, the
@@ -88,37 +88,37 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
         E: OperationError<Inner: EventError>,
     {
         let guard = AttemptGuard(self);
-        let Self { call, next } = &mut *guard.0;
+        let Self { driver, next } = &mut *guard.0;
         let attempt = match next.take() {
             Some(attempt) => attempt,
             None => {
-                call.call.restart();
-                match begin(call, None).await {
+                driver.call.restart();
+                match begin(driver, None).await {
                     Ok(attempt) => attempt,
                     Err(end) => return Some(Err(end)),
                 }
             }
         };
-        call.call.attempting();
-        let error = match timed(call, make(attempt)).await {
+        driver.call.attempting();
+        let error = match timed(driver, make(attempt)).await {
             Some(Ok(value)) => {
-                call.call.succeeded(&Silent);
+                driver.call.succeeded(&Silent);
                 return Some(Ok(value));
             }
             Some(Err(error)) => Some(error.into_parts()),
             None => None,
         };
-        let rules = call.call.rules();
+        let rules = driver.call.rules();
         let (outcome, error) = match error {
             Some((error, mark)) => (mark.into().unwrap_or_else(|| BuiltIn.outcome(&error, rules)), Some(error)),
             None => (Outcome::TRANSIENT, None),
         };
-        if let Some(stop) = call.failed(&Silent, outcome, error.as_ref()) {
+        if let Some(stop) = driver.failed(&Silent, outcome, error.as_ref()) {
             let cause = error.map_or(Cause::Rejected(Rejected::TimedOut), Cause::Operation);
-            return call.call.stopped::<Detailed, V, E::Inner>(cause, stop);
+            return driver.call.stopped::<Detailed, V, E::Inner>(cause, stop);
         }
         // The guards are asked here, while the last error is still available.
-        match begin(call, error).await {
+        match begin(driver, error).await {
             Ok(attempt) => {
                 *next = Some(attempt);
                 None
@@ -130,25 +130,25 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
 
 /// Waits for the next attempt, and begins it.
 async fn begin<T: Sleep + Clone, E>(
-    call: &mut PollCall<Configured<'_>, T>,
+    driver: &mut PollCall<Configured<'_>, T>,
     last: Option<E>,
 ) -> Result<Attempt, Error<E>> {
-    poll_fn(|cx| call.poll_begin(&Silent, cx)).await.map_err(|(stop, rejected)| {
-        call.call.emit_stop(&Silent, stop);
-        call.call.ended().error(last.map_or(Cause::Rejected(rejected), Cause::Operation), stop)
+    poll_fn(|cx| driver.poll_begin(&Silent, cx)).await.map_err(|(stop, rejected)| {
+        driver.call.emit_stop(&Silent, stop);
+        driver.call.ended().error(last.map_or(Cause::Rejected(rejected), Cause::Operation), stop)
     })
 }
 
 /// Runs one attempt inside its scope. Returns `None` if it exceeds its time limit.
-async fn timed<T: Sleep + Clone, F: Future>(call: &mut PollCall<Configured<'_>, T>, attempt: F) -> Option<F::Output> {
+async fn timed<T: Sleep + Clone, F: Future>(driver: &mut PollCall<Configured<'_>, T>, attempt: F) -> Option<F::Output> {
     let mut attempt = pin!(attempt);
     poll_fn(|cx| {
-        let scope = ScopeGuard::enter(call.call.policy());
+        let scope = ScopeGuard::enter(driver.call.policy());
         let polled = attempt.as_mut().poll(cx);
         drop(scope);
         match polled {
             Poll::Ready(out) => Poll::Ready(Some(out)),
-            Poll::Pending => call.poll_limit(cx).map(|()| None),
+            Poll::Pending => driver.poll_limit(cx).map(|()| None),
         }
     })
     .await
@@ -160,7 +160,7 @@ struct AttemptGuard<'a, 'p, T: Sleep + Clone>(&'a mut RetryLoop<'p, T>);
 impl<T: Sleep + Clone> Drop for AttemptGuard<'_, '_, T> {
     fn drop(&mut self) {
         if self.0.next.is_none() {
-            self.0.call.call.abandon();
+            self.0.driver.call.abandon();
         }
     }
 }

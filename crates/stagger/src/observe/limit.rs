@@ -30,7 +30,7 @@ use crate::time::{Clock, SystemClock};
 #[derive(Debug)]
 pub struct LogLimit<C = SystemClock> {
     clock: C,
-    targets: Mutex<HashMap<Box<str>, Target>>,
+    targets: Mutex<HashMap<Box<str>, LoggedTarget>>,
 }
 
 /// The detail in which an event is logged.
@@ -56,7 +56,7 @@ pub enum Verbosity {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct LoggedTarget {
     /// Time of the latest log line.
     logged: Instant,
     /// Time of the latest event.
@@ -114,7 +114,7 @@ impl<C: Clock> LogLimit<C> {
                 targets.remove(&quietest);
             }
         }
-        targets.insert(target.into(), Target { logged: now, seen: now, silenced: 0 });
+        targets.insert(target.into(), LoggedTarget { logged: now, seen: now, silenced: 0 });
         Verbosity::Full { since: 0, over: Duration::ZERO }
     }
 }

@@ -9,8 +9,8 @@ use stagger_core::{Outcome, StopReason};
 
 use super::restore::Pending;
 use crate::call::machine::Call;
-use crate::call::options::Through;
-use crate::call::parked::Parked;
+use crate::call::queued::QueuedCall;
+use crate::call::retrier_options::RetrierOptions;
 use crate::call::scope::{self, Scoped};
 use crate::classify::marked::OperationError;
 use crate::retrier::event::Silent;
@@ -18,10 +18,10 @@ use crate::retrier::handle::Retrier;
 use crate::time::Clock;
 
 /// The retry state of a queued item, and the permits for its next attempt, which are released when it is dropped.
-pub(super) type ItemState = Parked<Retrier>;
+pub(super) type ItemState = QueuedCall<Retrier>;
 
 /// The call of an item.
-pub(super) type ItemCall<S> = Call<Through<Retrier>, S>;
+pub(super) type ItemCall<S> = Call<RetrierOptions<Retrier>, S>;
 
 /// An item whose attempt is due. The guards have admitted it, and the attempt counts as made.
 ///
@@ -95,7 +95,7 @@ impl<T, S: Clock + Clone> Job<T, S> {
 
 /// Continues the call of an item.
 pub(super) fn resume<S: Clock + Clone>(retrier: &Retrier, state: ItemState, clock: S) -> ItemCall<S> {
-    let options = Through { retrier: retrier.clone(), deadline: None, is_timed: false };
+    let options = RetrierOptions { source: retrier.clone(), deadline: None, is_timed: false };
     Call::resume(options, clock, state)
 }
 

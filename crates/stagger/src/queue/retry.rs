@@ -225,11 +225,13 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     fn push_next(&mut self, item: T, call: ItemCall<S>, decided: Next) -> Result<Queued, GaveUp<T>> {
         let attempts = call.attempts();
         match decided {
-            Next::Wait { delay, after, source } => match self.queue.push(Waiting { item, state: call.park() }, delay) {
-                Ok(key) => Ok(Queued { key, after, source }),
-                // The permits are released when the state is dropped.
-                Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
-            },
+            Next::Wait { delay, after, source } => {
+                match self.queue.push(Waiting { item, state: call.into_queued() }, delay) {
+                    Ok(key) => Ok(Queued { key, after, source }),
+                    // The permits are released when the state is dropped.
+                    Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
+                }
+            }
             Next::Stop(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
         }
     }

@@ -22,7 +22,7 @@ use crate::retrier::limits::{LastAttempt, Limits};
 use crate::retrier::quiet_keys::QuietKeys;
 #[cfg(target_has_atomic = "64")]
 use crate::retrier::shared::Controlled;
-use crate::retrier::shared::Shared;
+use crate::retrier::shared::RetrierState;
 use crate::retrier::target::{BreakerModel, BudgetModel};
 
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
@@ -57,7 +57,7 @@ use crate::retrier::target::{BreakerModel, BudgetModel};
 /// ```
 #[derive(Clone)]
 pub struct Retrier {
-    shared: Arc<Shared>,
+    shared: Arc<RetrierState>,
 }
 
 impl Retrier {
@@ -65,7 +65,7 @@ impl Retrier {
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RetrierState {
                 policy,
                 name: Arc::from(""),
                 budget: None,
@@ -410,11 +410,11 @@ impl Retrier {
         Ok(self.clone().change(|shared| shared.policy = policy))
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &RetrierState {
         &self.shared
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+    fn change(mut self, change: impl FnOnce(&mut RetrierState)) -> Self {
         let shared = Arc::make_mut(&mut self.shared);
         change(shared);
         shared.note_lone_quiet();

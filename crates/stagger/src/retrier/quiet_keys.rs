@@ -19,19 +19,19 @@ pub(crate) struct QuietKeys {
     /// The quiet period with the settings of all, if the retrier was given one.
     model: Option<Box<QuietPeriod>>,
     /// Created for the first client that has keys.
-    table: OnceLock<Option<Box<Table>>>,
+    table: OnceLock<Option<Box<QuietTable>>>,
 }
 
 #[derive(Debug)]
-struct Table {
+struct QuietTable {
     periods: Keyed<u64, KeyQuiet>,
     /// Never pauses: it learns the rate at which calls to all keys are admitted.
     all: QuietPeriod,
-    shares: Shares,
+    shares: KeyShares,
     /// When quiet periods that nobody needs any more were last looked for, in nanoseconds.
     swept: AtomicU64,
     #[cfg(any(feature = "metrics", feature = "tracing"))]
-    ended: Arc<Totals>,
+    ended: Arc<EndedTotals>,
 }
 
 /// How often quiet periods whose keys are not used any more are looked for, in nanoseconds.
@@ -42,7 +42,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Debug)]
 pub(crate) struct KeyQuiet {
     quiet: QuietPeriod,
-    ended: Arc<Totals>,
+    ended: Arc<EndedTotals>,
 }
 
 impl KeyQuiet {
@@ -68,14 +68,14 @@ impl Drop for KeyQuiet {
 
 /// What has happened in quiet periods that are no longer there.
 #[derive(Debug, Default)]
-struct Totals {
+struct EndedTotals {
     pauses: AtomicU64,
     waited: AtomicU64,
     rejected: AtomicU64,
     would_have_held: AtomicU64,
 }
 
-impl Totals {
+impl EndedTotals {
     fn add(&self, seen: &QuietSnapshot) {
         for (total, count) in [
             (&self.pauses, seen.pauses),
@@ -97,10 +97,10 @@ impl QuietKeys {
     /// Prepares for calls with keys. `policy` limits how long the hints that it follows are.
     pub(crate) fn prepare(&self, policy: &Policy) {
         self.table
-            .get_or_init(|| Table::new(self.model.as_ref().and_then(|model| model.fresh()), policy).map(Box::new));
+            .get_or_init(|| QuietTable::new(self.model.as_ref().and_then(|model| model.fresh()), policy).map(Box::new));
     }
 
-    fn table(&self) -> Option<&Table> {
+    fn table(&self) -> Option<&QuietTable> {
         self.table.get()?.as_deref()
     }
 
@@ -115,7 +115,7 @@ impl QuietKeys {
     #[inline]
     pub(crate) fn count_success(&self, key: impl FnOnce() -> u64, now: impl Fn() -> Instant) {
         let Some(table) = self.table() else { return };
-        let reading = Reading { read: now, was_read: Cell::new(false) };
+        let reading = WatchedClock { read: now, was_read: Cell::new(false) };
         table.all.record(LimiterPermit::NONE, &Outcome::Success, &reading);
         if reading.was_read.get() {
             table.shares.plan(reading.now());
@@ -165,7 +165,7 @@ impl QuietKeys {
     pub(crate) fn for_each(&self, mut show: impl FnMut(&QuietPeriod)) -> Option<[u64; 4]> {
         let table = self.table()?;
         table.periods.for_each(|_, quiet| show(quiet));
-        let Totals { pauses, waited, rejected, would_have_held } = &*table.ended;
+        let EndedTotals { pauses, waited, rejected, would_have_held } = &*table.ended;
         Some([pauses, waited, rejected, would_have_held].map(|total| total.load(Ordering::Relaxed)))
     }
 
@@ -176,11 +176,11 @@ impl QuietKeys {
     }
 }
 
-impl Table {
+impl QuietTable {
     /// Creates a table without quiet periods; `None` if the policy follows no hint.
     fn new(model: Option<QuietPeriod>, policy: &Policy) -> Option<Self> {
         let model = model.or_else(|| by_default(policy))?;
-        let ended = Arc::new(Totals::default());
+        let ended = Arc::new(EndedTotals::default());
         let all = model.fresh()?;
         let make = {
             let ended = Arc::clone(&ended);
@@ -191,7 +191,7 @@ impl Table {
         Some(Self {
             periods,
             all,
-            shares: Shares::default(),
+            shares: KeyShares::default(),
             swept: AtomicU64::new(0),
             #[cfg(any(feature = "metrics", feature = "tracing"))]
             ended,
@@ -226,7 +226,7 @@ fn by_default(policy: &Policy) -> Option<QuietPeriod> {
 /// How often each key was called lately: the keys of the last 64 of the calls that are looked at, about every 256th,
 /// because the key of a request costs more than the rest of a call.
 #[derive(Debug)]
-struct Shares {
+struct KeyShares {
     /// Zero is none.
     keys: [AtomicU64; 64],
     next: AtomicUsize,
@@ -235,13 +235,13 @@ struct Shares {
     after: AtomicU64,
 }
 
-impl Default for Shares {
+impl Default for KeyShares {
     fn default() -> Self {
         Self { keys: [const { AtomicU64::new(0) }; 64], next: AtomicUsize::new(0), after: AtomicU64::new(0) }
     }
 }
 
-impl Shares {
+impl KeyShares {
     /// Plans to look at one of the next eight successes, every eighth time.
     #[cold]
     fn plan(&self, now: Instant) {
@@ -278,12 +278,12 @@ impl Shares {
 }
 
 /// A clock, and whether it was read.
-struct Reading<F> {
+struct WatchedClock<F> {
     read: F,
     was_read: Cell<bool>,
 }
 
-impl<F: Fn() -> Instant> Now for Reading<F> {
+impl<F: Fn() -> Instant> Now for WatchedClock<F> {
     fn now(&self) -> Instant {
         self.was_read.set(true);
         (self.read)()

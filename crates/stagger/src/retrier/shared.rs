@@ -28,7 +28,7 @@ const KEY_CAPACITY: usize = 64;
 
 /// The state shared by the clones of a retrier.
 #[derive(Clone)]
-pub struct Shared {
+pub struct RetrierState {
     pub(crate) policy: Policy,
     pub(crate) name: Arc<str>,
     pub(crate) budget: Option<Arc<dyn Budget>>,
@@ -74,7 +74,7 @@ pub(crate) struct Controlled {
 
 pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for RetrierState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retrier")
             .field("name", &self.name)
@@ -98,7 +98,7 @@ fn key(target: &impl fmt::Display) -> String {
 
 /// The table of targets needs 64-bit atomics: without them there are no guards by target.
 #[cfg(not(target_has_atomic = "64"))]
-impl Shared {
+impl RetrierState {
     pub(crate) fn target<D: fmt::Display>(
         &self,
         _: impl FnOnce() -> D,
@@ -122,7 +122,7 @@ impl Shared {
     pub(crate) const fn sweep_targets(&self, _: Instant) {}
 }
 
-impl Shared {
+impl RetrierState {
     /// Returns the policy, with the strategy if there is one.
     pub(crate) fn plan(&self) -> RetryPlan<'_> {
         RetryPlan::from(&self.policy).strategy(self.strategy.as_deref())
@@ -137,7 +137,7 @@ impl Shared {
             guards.budget = Some(&*controlled.budget);
         }
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
-        guards.quiet = self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter);
+        guards.quiet = self.quiet();
         guards.pacer = self.pacer();
         guards
     }
@@ -153,6 +153,10 @@ impl Shared {
         let guards = self.guards();
         let is_lone = guards.has_only_limiters() && guards.pacer.is_none();
         self.lone_quiet = self.known_quiet.clone().filter(|_| is_lone);
+    }
+
+    pub(crate) fn quiet(&self) -> Option<&dyn Limiter> {
+        self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter)
     }
 
     pub(crate) fn pacer(&self) -> Option<&dyn Limiter> {

@@ -45,7 +45,7 @@ impl<B: Breaker + 'static> BreakerModel for B {
 
 /// Whose guards a call uses.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum CallTarget {
     /// The retrier's.
     Retrier,
     /// Those of a target that is named only if they have something to remember. Until then there are none.

@@ -25,10 +25,10 @@ use std::time::Instant;
 /// assert_eq!((error.stop_reason(), error.error()), (StopReason::Cancelled, Some(&"not yet")));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<Shared>);
+pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CancelState {
     cancelled: Mutex<bool>,
     wake: Condvar,
 }

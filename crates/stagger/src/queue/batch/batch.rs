@@ -8,8 +8,8 @@ use stagger_core::{FailureKind, Instant, Outcome, Seed, ServerHint, StopReason};
 use super::entry::{Entry, Failed, Origin, UnknownItem};
 use super::result::{BatchResult, ItemResult, Succeeded};
 use crate::call::machine::{Call, Phase};
-use crate::call::options::Through;
 use crate::call::poll::PollCall;
+use crate::call::retrier_options::RetrierOptions;
 use crate::classify::marked::OperationError;
 use crate::queue::Pending;
 use crate::retrier::event::{EventError, Silent};
@@ -66,7 +66,7 @@ use crate::time::{Deadline, Sleep};
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
 pub struct Batch<T, E, S: Sleep + Clone> {
-    call: PollCall<Through<Retrier>, S>,
+    driver: PollCall<RetrierOptions<Retrier>, S>,
     dead_letter: Option<DeadLetter<T, E>>,
     is_in_attempt: bool,
     entries: Vec<Entry<T, E>>,
@@ -111,9 +111,9 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
             seed: Seed::new(0),
             was_attempted: false,
         };
-        let options = Through { retrier: retrier.into(), deadline: None, is_timed: false };
+        let options = RetrierOptions { source: retrier.into(), deadline: None, is_timed: false };
         Self {
-            call: PollCall::new(Call::new(options, timer)),
+            driver: PollCall::new(Call::new(options, timer)),
             dead_letter: None,
             is_in_attempt: false,
             entries: items.into_iter().enumerate().map(entry).collect(),
@@ -128,7 +128,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// If every item of the batch is a retry, its first attempt is charged to the budget as one.
     #[must_use]
     pub fn with_pending<I: Into<String>>(mut self, items: impl IntoIterator<Item = (I, Pending<T>)>) -> Self {
-        let now = self.call.call.clock.now();
+        let now = self.driver.call.clock.now();
         for (id, Pending { item, left: _, paused }) in items {
             let attempts = paused.attempt();
             self.entries.push(Entry {
@@ -152,10 +152,10 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// lease.
     #[must_use]
     pub fn lease(mut self, ends: impl Deadline, margin: Duration) -> Self {
-        let ends = ends.on_clock(&self.call.call.clock);
+        let ends = ends.on_clock(&self.driver.call.clock);
         let latest = ends.as_nanos().saturating_sub(Instant::ZERO.saturating_add(margin).as_nanos());
         // The core's deadline is the first instant that is too late.
-        self.call.call.options.deadline = Some(Instant::from_nanos(latest.saturating_add(1)));
+        self.driver.call.options.deadline = Some(Instant::from_nanos(latest.saturating_add(1)));
         self
     }
 
@@ -194,19 +194,19 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         if self.is_in_attempt {
             self.settle();
         }
-        match self.call.call.phase {
+        match self.driver.call.phase {
             Phase::Ended => return false,
             // The last items were given up by their own counts, and not by the policy.
             _ if self.entries.is_empty() => {
-                self.call.call.emit_stop(&Silent, StopReason::Attempts);
+                self.driver.call.emit_stop(&Silent, StopReason::Attempts);
                 self.end(StopReason::Attempts);
                 return false;
             }
             Phase::Fresh => {
-                self.call.call.start_without_spread();
+                self.driver.call.start_without_spread();
                 if self.entries.iter().all(|entry| entry.origin == Origin::Retry) {
-                    if let Err(stop) = self.call.call.begin_as_retry() {
-                        self.call.call.emit_stop(&Silent, stop);
+                    if let Err(stop) = self.driver.call.begin_as_retry() {
+                        self.driver.call.emit_stop(&Silent, stop);
                         self.end(stop);
                         return false;
                     }
@@ -214,15 +214,15 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
             }
             _ => {}
         }
-        let before = self.call.call.attempts();
-        match poll_fn(|cx| self.call.poll_begin(&Silent, cx)).await {
+        let before = self.driver.call.attempts();
+        match poll_fn(|cx| self.driver.poll_begin(&Silent, cx)).await {
             Ok(attempt) => {
-                self.call.call.attempting();
+                self.driver.call.attempting();
                 self.is_in_attempt = true;
                 self.search = 0;
                 // The immediate repeat of an unprocessed request does not count.
                 let counts = attempt.number - before;
-                let now = self.call.call.clock.now();
+                let now = self.driver.call.clock.now();
                 for entry in &mut self.entries {
                     entry.attempts = entry.attempts.saturating_add(counts);
                     entry.outcome = Outcome::Success;
@@ -232,7 +232,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
                 true
             }
             Err((stop, _)) => {
-                self.call.call.emit_stop(&Silent, stop);
+                self.driver.call.emit_stop(&Silent, stop);
                 self.give_up(stop);
                 false
             }
@@ -262,7 +262,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     where
         E: OperationError + 'static,
     {
-        let outcome = self.call.call.classify(&error);
+        let outcome = self.driver.call.classify(&error);
         self.failed(id, outcome, error)
     }
 
@@ -280,7 +280,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// Returns a snapshot of each remaining item, with its id, that counts the attempt in progress, for a process that
     /// must not lose them even if the attempt kills it: see [`Job::pending`](crate::queue::Job::pending).
     pub fn pending(&self) -> impl Iterator<Item = (&str, Pending<&T>)> {
-        let now = self.call.call.clock.now();
+        let now = self.driver.call.clock.now();
         self.entries.iter().map(move |entry| {
             let paused = entry.history().state(entry.attempts).pause(entry.seed, now);
             (entry.id.as_str(), Pending::new(&entry.item, Duration::ZERO, paused))
@@ -309,14 +309,14 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         self.is_in_attempt = false;
         let outcome = combined_outcome(self.entries.iter().map(|entry| entry.outcome));
         let stop = if outcome == Outcome::Success {
-            self.call.call.succeeded(&Silent);
+            self.driver.call.succeeded(&Silent);
             None
         } else {
             // The listeners receive the error that decided, or the first one.
             let failed = |entry: &&Entry<T, E>| entry.outcome != Outcome::Success;
             let decisive = self.entries.iter().find(|entry| entry.outcome == outcome);
             let error = decisive.or_else(|| self.entries.iter().find(failed)).and_then(|entry| entry.error.as_ref());
-            self.call.failed(&Silent, outcome, error)
+            self.driver.failed(&Silent, outcome, error)
         };
         for entry in core::mem::take(&mut self.entries) {
             let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
@@ -370,7 +370,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
 
     /// Ends the batch; permits that it holds are settled.
     fn end(&mut self, stop: StopReason) {
-        self.call.call.abandon();
+        self.driver.call.abandon();
         self.is_in_attempt = false;
         self.give_up(stop);
     }
@@ -381,7 +381,7 @@ impl<T, E, S: Sleep + Clone> fmt::Debug for Batch<T, E, S> {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
             .field("done", &self.results.len())
-            .field("attempts", &self.call.call.attempts())
+            .field("attempts", &self.driver.call.attempts())
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that wait elsewhere, in a queue.
+//! Calls that wait in a queue, and not in their driver.
 
 use core::time::Duration;
 
@@ -6,39 +6,40 @@ use stagger_core::machine::{RetryMachine, RetryState};
 use stagger_core::{NestedRetries, Outcome, Seed, StopReason};
 
 use super::machine::{Call, Next, Phase, SEEDED};
-use super::options::{Observed, Options, RetrierSource, Through};
+use super::options::{Observed, Options};
 use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage, WaitingPermits};
+use super::retrier_options::{RetrierOptions, RetrierSource};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
 use crate::retrier::event::{EventError, Silent};
 use crate::time::Clock;
 
-/// What is left of a call while it waits elsewhere, in a queue.
+/// What is left of a call while it waits in a queue: without a clock, a driver and options.
 #[derive(Debug)]
-pub(crate) struct Parked<L: GuardSource> {
+pub(crate) struct QueuedCall<L: GuardSource> {
     pub(crate) state: RetryState,
     /// Zero until it is drawn.
     pub(crate) seed: Seed,
     pub(crate) permits: WaitingPermits<L>,
 }
 
-impl<L: GuardSource> Parked<L> {
+impl<L: GuardSource> QueuedCall<L> {
     /// A call that has not started.
     pub(crate) const FRESH: Self =
         Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };
 }
 
-impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
-    /// Continues a call that waited elsewhere: its next attempt is due.
-    pub(crate) fn resume(options: Through<R>, clock: C, parked: Parked<R>) -> Self {
-        let Parked { state, seed, permits } = parked;
+impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
+    /// Continues a call that waited in a queue: its next attempt is due.
+    pub(crate) fn resume(options: RetrierOptions<R>, clock: C, queued: QueuedCall<R>) -> Self {
+        let QueuedCall { state, seed, permits } = queued;
         let permits = HeldPermits::resume(permits, clock.clone());
         let mut call = Self::new(options, clock);
         call.state = state;
         call.seed = seed;
         call.permits = permits;
         call.phase = Phase::Due;
-        if seed != Parked::<R>::FRESH.seed {
+        if seed != QueuedCall::<R>::FRESH.seed {
             call.flags |= SEEDED;
         }
         if state.attempt() == 0 && state.start().is_none() && call.is_timed() {
@@ -47,9 +48,9 @@ impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
         call
     }
 
-    /// Takes the call apart, to wait elsewhere.
-    pub(crate) fn park(self) -> Parked<R> {
-        Parked { state: self.state, seed: self.seed, permits: self.permits.park() }
+    /// Takes the call apart, to wait in a queue.
+    pub(crate) fn into_queued(self) -> QueuedCall<R> {
+        QueuedCall { state: self.state, seed: self.seed, permits: self.permits.into_waiting() }
     }
 
     /// Sets the seed if it has not been drawn.
@@ -80,7 +81,7 @@ impl<R: RetrierSource, C: Clock + Clone> Call<Through<R>, C> {
             RetryMachine::new(self.options.policy(), &mut self.state, self.seed).strategy(self.options.strategy());
         let decision = retry.decide_unrecorded(outcome, || clock.now(), &guards);
         let next = Next::after(&decision, &retry, resolution);
-        self.follow(&Silent, decision, nested, next, error.and_then(<Through<R> as Observed<E>>::describe))
+        self.follow(&Silent, decision, nested, next, error.and_then(<RetrierOptions<R> as Observed<E>>::describe))
     }
 
     /// Makes the first attempt of this call a retry, for a call that repeats what other calls have attempted.
