@@ -236,16 +236,13 @@ where
             let this = self.as_mut().project();
             let Some(state) = this.state else { return Poll::Pending };
             let Some(due) = state.due() else {
-                let is_running = this.first.is_some() || !this.copies.is_empty();
-                return match this.error.take_if(|_| !is_running) {
-                    Some((_, error)) => {
-                        let stop =
-                            if *this.rejected { this.options.rejecting(this.timer) } else { StopReason::Attempts };
-                        Poll::Ready(self.end(Err(error), None, Action::Stop(stop)).into())
-                    }
-                    // No error yet: an attempt is still running. Or the call has already ended.
-                    None => Poll::Pending,
-                };
+                if this.first.is_some() || !this.copies.is_empty() {
+                    return Poll::Pending;
+                }
+                // All attempts have failed; without an error, the call has already ended.
+                let Some((_, error)) = this.error.take() else { return Poll::Pending };
+                let stop = if *this.rejected { this.options.rejecting(this.timer) } else { StopReason::Attempts };
+                return Poll::Ready(self.end(Err(error), None, Action::Stop(stop)).into());
             };
             let now = this.timer.now();
             if now < due {
@@ -346,10 +343,10 @@ where
     ) -> Option<Hedged<V, E>> {
         let mut this = self.as_mut().project();
         let now = this.timer.now();
-        let outcome = result.as_ref().map_or_else(
-            |error| this.rule.outcome(error, this.options.retrier.map(|retrier| &retrier.rules)),
-            |_| Outcome::Success,
-        );
+        let outcome = match &result {
+            Ok(_) => Outcome::Success,
+            Err(error) => this.rule.outcome(error, this.options.retrier.map(|retrier| &retrier.rules)),
+        };
         permits.record(&outcome, now);
         // An error that a rule classifies as success is still an error. A copy that fails never ends the call.
         let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
@@ -391,10 +388,11 @@ where
         for copy in this.copies.drain(..) {
             this.options.record_latency(copy.started, now);
         }
-        let launched = this.state.as_mut().map_or(0, |state| {
+        let mut launched = 0;
+        if let Some(state) = this.state {
             state.rejected();
-            state.count()
-        });
+            launched = state.count();
+        }
         let error = result.as_ref().err().map(|error| error as &dyn EventError);
         this.options.emit(launched, now.saturating_since(*this.first_started), action, error);
         Hedged { result, winner, launched, rejected: *this.rejected }
@@ -448,7 +446,7 @@ fn held<'h, T: Sleep + Clone>(
     timer: &T,
 ) -> HeldPermits<Guards<'h>, T> {
     let mut held = HeldPermits::EMPTY;
-    let source = || (!guards.is_unguarded()).then(|| (guards, timer.clone()));
+    let source = || if guards.is_unguarded() { None } else { Some((guards, timer.clone())) };
     held.hold(permits, stage, guards.nested, source);
     held
 }

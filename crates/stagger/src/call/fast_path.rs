@@ -10,7 +10,6 @@ use super::output::{Ended, Finish};
 use super::permits::PermitSlot as _;
 use crate::retrier::event::Listen;
 use crate::retrier::limits::IsLast;
-use crate::retrier::shared::RetrierState;
 use crate::time::Clock;
 
 /// What the first attempt needs of a call on the fast path, besides its options.
@@ -73,7 +72,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         L::LISTENS
             || self.options.deadline().is_some()
             || self.options.timeout(IsLast::No).is_some()
-            || self.options.retrier().is_some_and(RetrierState::has_listeners)
+            || self.has_listeners()
     }
 
     /// Asks limiters of any type.

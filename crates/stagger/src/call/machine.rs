@@ -156,7 +156,16 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     /// Returns whether the elapsed time will be needed.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
-        !X::PLAIN && (self.options.is_timed() || self.options.retrier().is_some_and(RetrierState::has_listeners))
+        !X::PLAIN && (self.options.is_timed() || self.has_listeners())
+    }
+
+    /// Returns whether the retrier of the call has listeners.
+    #[inline]
+    pub(super) fn has_listeners(&self) -> bool {
+        match self.options.retrier() {
+            Some(retrier) => retrier.has_listeners(),
+            None => false,
+        }
     }
 
     #[cold]
@@ -382,17 +391,19 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     #[inline]
     pub(super) fn emit<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
-        if !X::PLAIN && (L::LISTENS || self.options.retrier().is_some_and(RetrierState::has_listeners)) {
+        if !X::PLAIN && (L::LISTENS || self.has_listeners()) {
             self.emit_event(listener, action, error);
         }
     }
 
     #[cold]
     fn emit_event<L: Listen>(&self, listener: &L, action: Action, error: Option<&dyn EventError>) {
-        let retrier = self.options.retrier();
-        let listeners = retrier.map_or(&[][..], |retrier| &retrier.listeners);
+        let (target, listeners, rules) = match self.options.retrier() {
+            Some(retrier) => (&*retrier.name, &*retrier.listeners, Some(&retrier.rules)),
+            None => ("", &[][..], None),
+        };
         let event = Event {
-            target: retrier.map_or("", |retrier| &retrier.name),
+            target,
             attempt: self.attempts(),
             max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
@@ -404,7 +415,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             },
             error,
             unreachable: None,
-            rules: retrier.map(|retrier| &retrier.rules),
+            rules,
         };
         listener.listen(&event);
         for listen in listeners {
@@ -443,7 +454,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     where
         M: Finish<T, E>,
     {
-        self.stopped::<M, T, E>(last.take().map_or(Cause::Rejected(rejected), Cause::Operation), stop)
+        self.stopped::<M, T, E>(Cause::last_or(last.take(), rejected), stop)
     }
 
     /// Builds the output of a call that failed with this cause.
@@ -465,7 +476,10 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     /// Returns the time since the start of the call; zero if no option needs it.
     #[inline]
     pub(crate) fn elapsed(&self) -> Duration {
-        self.state.start().map_or(Duration::ZERO, |start| self.clock.now().saturating_since(start))
+        match self.state.start() {
+            Some(start) => self.clock.now().saturating_since(start),
+            None => Duration::ZERO,
+        }
     }
 
     /// Returns the rules of the retrier, if the call is made through one.
@@ -481,7 +495,10 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[inline]
     pub(super) fn draw_seed(&mut self) {
         if self.flags & SEEDED == 0 {
-            self.seed = self.options.retrier().and_then(|retrier| retrier.seed).unwrap_or_else(entropy::seed);
+            self.seed = match self.options.retrier() {
+                Some(RetrierState { seed: Some(seed), .. }) => *seed,
+                _ => entropy::seed(),
+            };
             self.flags |= SEEDED;
         }
     }

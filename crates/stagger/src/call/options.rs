@@ -59,13 +59,13 @@ pub trait Options: Sized {
     /// Returns the strategy that computes the delays, if there is one.
     #[inline]
     fn strategy(&self) -> Option<&dyn Strategy> {
-        self.retrier().and_then(|retrier| retrier.strategy.as_deref())
+        self.retrier()?.strategy.as_deref()
     }
 
     /// Returns the limit on sleeping threads, if there is one.
     #[inline]
     fn sleepers(&self) -> Option<&Arc<Sleepers>> {
-        self.retrier().and_then(|retrier| retrier.sleepers.as_ref())
+        self.retrier()?.sleepers.as_ref()
     }
 
     /// Returns whether something other than a retrier's listener needs the elapsed time.

@@ -21,7 +21,11 @@ pub fn built_in<E: Any>(error: &E) -> Outcome {
 
 #[inline]
 pub(crate) fn built_in_any(error: &dyn Any) -> Outcome {
-    as_error(error).and_then(chain).unwrap_or(Outcome::TRANSIENT)
+    let known = match as_error(error) {
+        Some(error) => chain(error),
+        None => None,
+    };
+    known.unwrap_or(Outcome::TRANSIENT)
 }
 
 /// Classifies an error of any type that implements `Error`: by the first known error in its [`chain`], or as transient
@@ -68,14 +72,26 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 /// ```
 #[must_use]
 pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
-    let known = |link: &(dyn Error + 'static)| match link.downcast_ref::<std::io::Error>() {
-        Some(error) if error.kind() == std::io::ErrorKind::Other => None,
+    let mut wrapper = None;
+    let mut root = error;
+    for link in links(error) {
+        root = link;
+        let known = match link.downcast_ref::<std::io::Error>() {
+            Some(error) if error.kind() == std::io::ErrorKind::Other => {
+                wrapper = wrapper.or(Some(error));
+                None
+            }
+            Some(error) => Some(io(error)),
+            None => mark(link).or_else(|| refusal(link)),
+        };
+        if known.is_some() {
+            return known;
+        }
+    }
+    match wrapper {
         Some(error) => Some(io(error)),
-        None => mark(link).or_else(|| refusal(link)),
-    };
-    let wrapper = |link: &(dyn Error + 'static)| link.downcast_ref::<std::io::Error>().map(io);
-    let message = || links(error).last().and_then(|root| io::by_message(&root.to_string()));
-    links(error).find_map(known).or_else(|| links(error).find_map(wrapper)).or_else(message)
+        None => io::by_message(&root.to_string()),
+    }
 }
 
 /// Returns the mark of a [`Marked`](crate::Marked) error in a chain.

@@ -60,13 +60,19 @@ const UNKNOWN_NAME: [&str; 6] = [
 /// Classifies an error that is only known by its message: that of an operating system error, of an [`ErrorKind`], or of
 /// the resolver.
 pub(super) fn by_message(message: &str) -> Option<Outcome> {
-    let code = message.strip_suffix(')').and_then(|text| text.rsplit_once("(os error ")?.1.parse().ok());
-    let os = code.map(Error::from_raw_os_error);
     let kinds = KINDS.iter().map(|kind| Error::from(*kind));
-    os.into_iter()
-        .chain(kinds)
-        .find(|error| error.to_string() == message)
-        .map_or_else(|| lookup(message), |error| Some(io(&error)))
+    for error in os_error(message).into_iter().chain(kinds) {
+        if error.to_string() == message {
+            return Some(io(&error));
+        }
+    }
+    lookup(message)
+}
+
+/// Returns the operating system's error whose number ends this message.
+fn os_error(message: &str) -> Option<Error> {
+    let (_, code) = message.strip_suffix(')')?.rsplit_once("(os error ")?;
+    Some(Error::from_raw_os_error(code.parse().ok()?))
 }
 
 /// The kinds that an error of the standard library has without a message of its own.

@@ -90,10 +90,11 @@ pub struct BuiltIn;
 
 impl<E: OperationError + Any> Rule<E> for BuiltIn {
     fn outcome(&self, error: &E, rules: Option<&RuleSet>) -> Outcome {
-        error.mark().unwrap_or_else(|| match rules {
-            Some(rules) => rules.outcome(error.as_any()),
-            None => built_in_any(error.as_any()),
-        })
+        match (error.mark(), rules) {
+            (Some(mark), _) => mark,
+            (None, Some(rules)) => rules.outcome(error.as_any()),
+            (None, None) => built_in_any(error.as_any()),
+        }
     }
 }
 
@@ -155,11 +156,13 @@ type BoxedRule<E> = Box<dyn Fn(&E) -> Outcome + Send + Sync>;
 
 impl<E: Error + 'static> TypeRule for ErrorRule<E> {
     fn outcome(&self, error: &dyn Any) -> Option<Outcome> {
-        self.0.as_ref().and_then(|rule| as_type(error).map(rule))
+        let rule = self.0.as_ref()?;
+        Some(rule(as_type(error)?))
     }
 
     fn outcome_of_link(&self, link: &(dyn Error + 'static)) -> Option<Outcome> {
-        self.0.as_ref().and_then(|rule| link_as_type(link).map(rule))
+        let rule = self.0.as_ref()?;
+        Some(rule(link_as_type(link)?))
     }
 
     fn as_error<'e>(&self, error: &'e dyn Any) -> Option<&'e (dyn Error + 'static)> {
@@ -199,22 +202,41 @@ impl RuleSet {
 
     /// Returns the outcome by the outermost error of the chain that has a mark or a rule.
     pub(crate) fn explicit(&self, error: &dyn Any) -> Option<Outcome> {
-        let rules = || self.0.values();
-        rules().find_map(|rule| rule.outcome(error)).or_else(|| {
-            links(self.as_error(error)?)
-                .find_map(|link| mark(link).or_else(|| rules().find_map(|rule| rule.outcome_of_link(link))))
-        })
+        let by_type = self.0.values().find_map(|rule| rule.outcome(error));
+        if by_type.is_some() {
+            return by_type;
+        }
+        for link in links(self.as_error(error)?) {
+            let by_mark = mark(link);
+            if by_mark.is_some() {
+                return by_mark;
+            }
+            let by_type = self.0.values().find_map(|rule| rule.outcome_of_link(link));
+            if by_type.is_some() {
+                return by_type;
+            }
+        }
+        None
     }
 
     /// Returns the outcome by the rules, or else by the built-in ones.
     pub(crate) fn outcome(&self, error: &dyn Any) -> Outcome {
-        let built_in = || self.as_error(error).and_then(chain);
-        self.explicit(error).or_else(built_in).unwrap_or(Outcome::TRANSIENT)
+        if let Some(outcome) = self.explicit(error) {
+            return outcome;
+        }
+        let known = match self.as_error(error) {
+            Some(error) => chain(error),
+            None => None,
+        };
+        known.unwrap_or(Outcome::TRANSIENT)
     }
 
     /// Returns the error as a trait object, if it is of a known type or of one with a rule.
     pub(crate) fn as_error<'e>(&self, error: &'e dyn Any) -> Option<&'e (dyn Error + 'static)> {
-        as_error(error).or_else(|| self.0.values().find_map(|rule| rule.as_error(error)))
+        match as_error(error) {
+            Some(known) => Some(known),
+            None => self.0.values().find_map(|rule| rule.as_error(error)),
+        }
     }
 }
 

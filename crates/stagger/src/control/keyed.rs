@@ -2,6 +2,7 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 use core::num::NonZeroUsize;
+use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -195,8 +196,19 @@ impl<K, G> Keyed<K, G> {
     /// Calls `show` for every key with a guard of its own, in no particular order, for metrics. New keys wait until it
     /// returns.
     pub fn for_each(&self, mut show: impl FnMut(&K, &G)) {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.entries.iter().for_each(|entry| show(&entry.key, &entry.guard));
+        let table = self.read();
+        for entry in &table.entries {
+            show(&entry.key, &entry.guard);
+        }
+    }
+
+    // A panic in `make` leaves no partial state, so a poisoned lock is still valid. The type of a guard depends on `loom`.
+    fn read(&self) -> impl Deref<Target = Table<K, G>> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> impl DerefMut<Target = Table<K, G>> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -209,7 +221,10 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        self.own(key, now).unwrap_or_else(|| Arc::clone(&self.overflow))
+        match self.own(key, now) {
+            Some(guard) => guard,
+            None => Arc::clone(&self.overflow),
+        }
     }
 
     /// Returns the guard of this key, or `None` if there is no place for it.
@@ -218,11 +233,10 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        // A panic in `make` leaves no partial state.
-        if let Some(guard) = self.table.read().unwrap_or_else(PoisonError::into_inner).find(key, now) {
+        if let Some(guard) = self.read().find(key, now) {
             return Some(guard);
         }
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.write();
         // Another thread may have inserted it in the meantime.
         if let Some(guard) = table.find(key, now) {
             return Some(guard);
@@ -245,7 +259,7 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.table.read().unwrap_or_else(PoisonError::into_inner).find(key, now)
+        self.read().find(key, now)
     }
 
     /// Returns whether a new guard can replace one that was last used at `last_used`.
@@ -260,14 +274,17 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let is_full = || table.entries.len() >= self.max_keys.get();
-        table.find(key, now).or_else(|| is_full().then(|| Arc::clone(&self.overflow)))
+        let table = self.read();
+        let is_full = table.entries.len() >= self.max_keys.get();
+        match table.find(key, now) {
+            None if is_full => Some(Arc::clone(&self.overflow)),
+            found => found,
+        }
     }
 
     /// Removes guards that may be replaced, of the next [`EXAMINED`].
     pub(crate) fn sweep(&self, now: Instant) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.write();
         for _ in 0..table.entries.len().min(EXAMINED) {
             // The last entry takes the place of a removed one, and is examined next.
             let place = if table.next < table.entries.len() { table.next } else { 0 };
@@ -314,27 +331,29 @@ impl<K: Hash + Eq, G> Table<K, G> {
     fn last_use_if_replaceable(&self, place: usize, is_forgotten: &dyn Fn(&G, Instant) -> bool) -> Option<Instant> {
         let entry = self.entries.get(place)?;
         let last_used = Instant::from_nanos(entry.last_used.load(Ordering::Relaxed));
-        (Arc::strong_count(&entry.guard) == 1 && is_forgotten(&entry.guard, last_used)).then_some(last_used)
+        let is_replaceable = Arc::strong_count(&entry.guard) == 1 && is_forgotten(&entry.guard, last_used);
+        if is_replaceable { Some(last_used) } else { None }
     }
 
     /// Removes the entry in this place, which the last one takes.
     fn remove(&mut self, place: usize) {
         let removed = self.entries.swap_remove(place);
         self.places.remove(&removed.key);
-        if let Some(place_of_moved) = self.entries.get(place).and_then(|moved| self.places.get_mut(&moved.key)) {
+        let Some(moved) = self.entries.get(place) else { return };
+        if let Some(place_of_moved) = self.places.get_mut(&moved.key) {
             *place_of_moved = place;
         }
     }
 
     /// Stores an entry, in this place or in a new one.
     fn insert(&mut self, key: K, entry: Entry<K, G>, replaced: Option<usize>) {
-        let place = match replaced.and_then(|place| Some((place, self.entries.get_mut(place)?))) {
-            Some((place, old)) => {
-                let old = core::mem::replace(old, entry);
+        let place = match replaced {
+            Some(place) if place < self.entries.len() => {
+                let old = core::mem::replace(&mut self.entries[place], entry);
                 self.places.remove(&old.key);
                 place
             }
-            None => {
+            _ => {
                 self.entries.push(entry);
                 self.entries.len() - 1
             }

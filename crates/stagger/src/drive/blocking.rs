@@ -225,7 +225,7 @@ where
                 }
             }
             // The first attempt is made even if the call was cancelled before it.
-            if self.call.attempts() > 0 && self.call.options.cancel().is_some_and(Cancel::is_cancelled) {
+            if self.call.attempts() > 0 && self.is_cancelled() {
                 match self.call.cancelled::<M, _, _, _>(self.handlers.listener(), &mut last_error) {
                     Some(output) => return output,
                     None => continue,
@@ -265,6 +265,14 @@ where
         }
     }
 
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        match self.call.options.cancel() {
+            Some(cancel) => cancel.is_cancelled(),
+            None => false,
+        }
+    }
+
     /// Sleeps, and returns true; returns false if the call was cancelled before.
     #[inline]
     fn sleep(&self, length: Duration) -> bool {
@@ -291,7 +299,7 @@ where
                     return Err((stop, self.call.rejection(stop)));
                 }
             }
-            if !self.sleep(wait) || self.call.options.cancel().is_some_and(Cancel::is_cancelled) {
+            if !self.sleep(wait) || self.is_cancelled() {
                 self.call.abandon();
                 return Err((StopReason::Cancelled, Rejected::Cancelled));
             }

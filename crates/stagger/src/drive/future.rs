@@ -328,7 +328,10 @@ where
 /// Returns the output of a call that has ended. `None` is not reachable: nothing rejects a call whose output cannot
 /// represent it.
 fn ready<T>(output: Option<T>) -> Poll<T> {
-    output.map_or(Poll::Pending, Poll::Ready)
+    match output {
+        Some(output) => Poll::Ready(output),
+        None => Poll::Pending,
+    }
 }
 
 /// An async operation: a closure without arguments that starts one attempt each time it is called, and returns its

@@ -70,7 +70,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[must_use = "an attempt that was taken back must not be made"]
     pub fn postponed_at(&mut self, key: impl FnOnce(&R) -> u64) -> bool {
         self.find_quiet(key);
-        match &self.driver.call.options.source.quiet {
+        match &self.source().quiet {
             QuietTarget::Unasked => false,
             QuietTarget::Key(_) | QuietTarget::Retrier => self.postpone(),
         }
@@ -95,7 +95,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// [begin a pause](crate::guard::QuietTrigger), and for one success in a while.
     #[inline]
     pub fn answered_at(&mut self, answer: &Outcome, decided: &Outcome, key: impl FnOnce(&R) -> u64) {
-        match (answer, &self.driver.call.options.source.quiet) {
+        match (answer, &self.source().quiet) {
             (Outcome::Success, QuietTarget::Retrier) => {}
             (_, QuietTarget::Retrier) => self.note_lost_hint(answer, decided),
             (Outcome::Success, _) => {
@@ -122,7 +122,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         let Some(keys) = self.quiet_keys().filter(|keys| length.is_some() || keys.counts(outcome)) else { return };
         let now = self.driver.call.clock.now();
         let pause = |quiet: &KeyQuiet| length.iter().for_each(|length| quiet.pause(*length, &now));
-        if let QuietTarget::Key(quiet) = &self.driver.call.options.source.quiet {
+        if let QuietTarget::Key(quiet) = &self.source().quiet {
             pause(quiet);
         } else if let Some(quiet) = keys.asked_for(key(self.retrier()), now) {
             pause(&quiet);
@@ -137,7 +137,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Uses the quiet period of the key if there is one by now.
     #[inline]
     fn find_quiet(&mut self, key: impl FnOnce(&R) -> u64) {
-        if matches!(self.driver.call.options.source.quiet, QuietTarget::Unasked) {
+        if matches!(self.source().quiet, QuietTarget::Unasked) {
             let clock = &self.driver.call.clock;
             if let Some(quiet) = self.quiet_keys().and_then(|keys| keys.known(|| key(self.retrier()), || clock.now())) {
                 self.ask(quiet);
@@ -154,7 +154,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Removes the quiet period of the key after the call if it is at rest and no other call holds it.
     #[inline]
     pub(super) fn leave_quiet(&mut self) {
-        if matches!(self.driver.call.options.source.quiet, QuietTarget::Key(_)) {
+        if matches!(self.source().quiet, QuietTarget::Key(_)) {
             self.leave_known_quiet();
         }
     }

@@ -84,7 +84,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     /// Returns what the retrier was passed as.
     pub const fn retrier(&self) -> &R {
-        &self.driver.call.options.source.retrier
+        &self.source().retrier
     }
 
     /// Turns off measuring [`elapsed`](Self::elapsed) for its own sake: the clock is read only if the policy, a limit,
@@ -137,14 +137,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));
         }
-        ready!(self.driver.poll_begin(&Silent, cx)).map_or_else(
-            |(stop, rejected)| {
+        match ready!(self.driver.poll_begin(&Silent, cx)) {
+            Ok(attempt) => Poll::Ready(Ok(attempt)),
+            Err((stop, rejected)) => {
                 self.driver.call.emit_stop(&Silent, stop);
                 self.leave_quiet();
                 Poll::Ready(Err(rejected))
-            },
-            |attempt| Poll::Ready(Ok(attempt)),
-        )
+            }
+        }
     }
 
     /// Runs `poll` inside the scope of this attempt, so that nested calls do not retry by default; see
@@ -191,7 +191,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Records that the attempt succeeded, which ends the call.
     pub fn succeeded(&mut self) {
         // The target of a call without state may be known by now.
-        if self.is_stateless && !matches!(self.driver.call.options.source.target, CallTarget::NamedLate(_)) {
+        if self.is_stateless && !matches!(self.source().target, CallTarget::NamedLate(_)) {
             self.driver.call.phase = Phase::Ended;
             return;
         }
@@ -230,9 +230,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         stop
     }
 
+    /// Returns the retrier, and which of its guards the call uses.
+    pub(super) const fn source(&self) -> &TargetedRetrier<R> {
+        &self.driver.call.options.source
+    }
+
     /// Returns whether the call has a late target that has not been named.
     const fn is_late(&self) -> bool {
-        matches!(self.driver.call.options.source.target, CallTarget::Late)
+        matches!(self.source().target, CallTarget::Late)
     }
 
     /// Uses the guards of the late target if an earlier call created them.
@@ -242,7 +247,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             let call = &mut self.driver.call;
             let source = &mut call.options.source;
             let found = source.retrier.borrow().shared().known_target(name, || call.clock.now());
-            source.target = found.map_or(CallTarget::Late, CallTarget::NamedLate);
+            source.target = match found {
+                Some(guards) => CallTarget::NamedLate(guards),
+                None => CallTarget::Late,
+            };
             call.replace_guard_source();
         }
     }
@@ -261,7 +269,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Removes the guards of a late target after the call if they are at rest and no other call holds them.
     #[inline]
     fn leave_target(&mut self) {
-        if matches!(self.driver.call.options.source.target, CallTarget::NamedLate(_)) {
+        if matches!(self.source().target, CallTarget::NamedLate(_)) {
             self.leave_named_target();
         }
     }

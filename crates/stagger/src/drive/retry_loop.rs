@@ -114,7 +114,7 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
             None => (Outcome::TRANSIENT, None),
         };
         if let Some(stop) = driver.failed(&Silent, outcome, error.as_ref()) {
-            let cause = error.map_or(Cause::Rejected(Rejected::TimedOut), Cause::Operation);
+            let cause = Cause::last_or(error, Rejected::TimedOut);
             return driver.call.stopped::<Detailed, V, E::Inner>(cause, stop);
         }
         // The guards are asked here, while the last error is still available.
@@ -135,7 +135,7 @@ async fn begin<T: Sleep + Clone, E>(
 ) -> Result<Attempt, Error<E>> {
     poll_fn(|cx| driver.poll_begin(&Silent, cx)).await.map_err(|(stop, rejected)| {
         driver.call.emit_stop(&Silent, stop);
-        driver.call.ended().error(last.map_or(Cause::Rejected(rejected), Cause::Operation), stop)
+        driver.call.ended().error(Cause::last_or(last, rejected), stop)
     })
 }
 

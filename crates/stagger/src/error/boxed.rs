@@ -50,7 +50,10 @@ impl BoxedError {
             return error;
         }
         // The slot is only emptied by the branches above. Boxing a zero-sized value does not allocate.
-        Self(Holder::Boxed(error.map_or_else(|| Box::new(fmt::Error) as Box<_>, Into::into)))
+        Self(Holder::Boxed(match error {
+            Some(error) => error.into(),
+            None => Box::new(fmt::Error),
+        }))
     }
 
     /// Returns the inner error as a box.

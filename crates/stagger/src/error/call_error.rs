@@ -31,6 +31,16 @@ pub enum Cause<E> {
     Rejected(Rejected),
 }
 
+impl<E> Cause<E> {
+    /// Returns the last error of a call that was stopped from outside, or else why it was stopped.
+    pub(crate) fn last_or(last: Option<E>, rejected: Rejected) -> Self {
+        match last {
+            Some(error) => Self::Operation(error),
+            None => Self::Rejected(rejected),
+        }
+    }
+}
+
 impl<E> Error<E> {
     pub(crate) const fn new(stop: StopReason, attempts: u32, elapsed: Duration, last: Cause<E>) -> Self {
         Self { stop, attempts, elapsed, last }
@@ -185,7 +195,10 @@ impl<E: SourceError> core::error::Error for Error<E> {
             Cause::Rejected(rejected) => rejected,
         };
         // The error in the box, not the box, so that it can be downcast to.
-        Some(error.downcast_ref::<BoxedError>().map_or(error, |boxed| &**boxed))
+        match error.downcast_ref::<BoxedError>() {
+            Some(boxed) => Some(&**boxed),
+            None => Some(error),
+        }
     }
 }
 

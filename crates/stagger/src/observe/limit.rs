@@ -95,7 +95,8 @@ impl<C: Clock> LogLimit<C> {
         // A count left behind by a panic is still a count.
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = targets.get_mut(target) {
-            let (quiet, over) = (now.saturating_since(known.seen), known.seen.saturating_since(known.logged));
+            let quiet = now.saturating_since(known.seen);
+            let over = known.seen.saturating_since(known.logged);
             known.seen = now;
             if now.saturating_since(known.logged) < PERIOD {
                 known.silenced += 1;
@@ -103,9 +104,10 @@ impl<C: Clock> LogLimit<C> {
             }
             known.logged = now;
             let silenced = core::mem::take(&mut known.silenced);
-            return match quiet >= PERIOD {
-                true => Verbosity::Full { since: silenced, over },
-                false => Verbosity::Summary { silenced, over },
+            return if quiet >= PERIOD {
+                Verbosity::Full { since: silenced, over }
+            } else {
+                Verbosity::Summary { silenced, over }
             };
         }
         if targets.len() >= TARGETS {

@@ -111,11 +111,14 @@ fn emit(event: &Event<'_>, silenced: u64, over: Duration) {
 /// Returns the text of the event's error, without secrets.
 fn error_text(event: &Event<'_>) -> Option<String> {
     let error = event.error?;
-    let text = match (event.as_error(), event.error_as::<&'static str>(), event.error_as::<String>()) {
-        (Some(error), _, _) => display_chain(error).to_string(),
-        (None, Some(text), _) => (*text).to_owned(),
-        (None, None, Some(text)) => text.clone(),
-        (None, None, None) => format!("{error:?}"),
+    let text = if let Some(error) = event.as_error() {
+        display_chain(error).to_string()
+    } else if let Some(text) = event.error_as::<&'static str>() {
+        (*text).to_owned()
+    } else if let Some(text) = event.error_as::<String>() {
+        text.clone()
+    } else {
+        format!("{error:?}")
     };
     Some(hide_url_secrets(&text).into_owned())
 }

@@ -62,7 +62,10 @@ impl<T, S: Clock + Clone> Job<T, S> {
     /// Returns whether no other attempt follows if this one fails.
     #[must_use]
     pub fn is_last(&self) -> bool {
-        self.call.policy().max_attempts().is_some_and(|most| self.number() >= most.get())
+        match self.call.policy().max_attempts() {
+            Some(most) => self.number() >= most.get(),
+            None => false,
+        }
     }
 
     /// Runs a future as this attempt, so that nested calls do not retry by default; see [`scope`](crate::scope).

@@ -138,7 +138,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     ) -> Result<Key, (T, GiveUpReason)> {
         let seed = if history.seed == ItemState::FRESH.seed { self.draw_seed() } else { history.seed };
         let policy = self.retrier.policy();
-        let Some(left) = policy.delay(attempts.clamp(1, 65_536), seed).filter(|_| policy.allows_retries()) else {
+        let delay = if policy.allows_retries() { policy.delay(attempts.clamp(1, 65_536), seed) } else { None };
+        let Some(left) = delay else {
             return Err((item, GiveUpReason::Stop(stop)));
         };
         if attempts == 0 {
@@ -165,7 +166,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         }
         let guards = self.retrier.shared().guards();
         let permits = retry.reacquire(|| timer.now(), &guards)?;
-        state.permits = WaitingPermits::new(permits, (!guards.is_unguarded()).then(|| self.retrier.clone()));
+        let guard_source = if guards.is_unguarded() { None } else { Some(self.retrier.clone()) };
+        state.permits = WaitingPermits::new(permits, guard_source);
         Ok(state)
     }
 }

@@ -101,7 +101,10 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn as_error(&self) -> Option<&'a (dyn Error + 'static)> {
         let error = self.error?.as_any();
-        self.rules.map_or_else(|| as_error(error), |rules| rules.as_error(error))
+        match self.rules {
+            Some(rules) => rules.as_error(error),
+            None => as_error(error),
+        }
     }
 }
 

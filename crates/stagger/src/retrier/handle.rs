@@ -119,7 +119,11 @@ impl Retrier {
     /// Sets a budget that is shared with other retriers, and by all targets of a client.
     #[must_use]
     pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
-        self.change(|shared| (shared.budget, shared.budget_model) = (Some(budget), None)).under_control()
+        self.change(|shared| {
+            shared.budget = Some(budget);
+            shared.budget_model = None;
+        })
+        .under_control()
     }
 
     /// Sets the breaker that every attempt must be admitted by. To use one breaker for several retriers, see
@@ -140,7 +144,11 @@ impl Retrier {
     /// Sets a breaker that is shared with other retriers, and by all targets of a client.
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
-        self.change(|shared| (shared.breaker, shared.breaker_model) = (Some(breaker), None)).under_control()
+        self.change(|shared| {
+            shared.breaker = Some(breaker);
+            shared.breaker_model = None;
+        })
+        .under_control()
     }
 
     /// Sets the quiet period, which holds every attempt after the server has asked one call to wait: see
@@ -178,7 +186,10 @@ impl Retrier {
             let quiet = Arc::new(quiet);
             let known = Arc::downcast::<QuietPeriod>(Arc::clone(&quiet) as Arc<dyn Any + Send + Sync>).ok();
             let keys = known.as_ref().map(|model| Arc::new(QuietKeys::with_settings_of(model)));
-            self.shared_quiet_period(quiet).change(|shared| (shared.quiet_keys, shared.known_quiet) = (keys, known))
+            self.shared_quiet_period(quiet).change(|shared| {
+                shared.quiet_keys = keys;
+                shared.known_quiet = known;
+            })
         }
         #[cfg(not(target_has_atomic = "64"))]
         self.shared_quiet_period(Arc::new(quiet))
@@ -367,7 +378,10 @@ impl Retrier {
     /// [limit](Self::max_sleeping_threads), because they are not counted then.
     #[must_use]
     pub fn sleeping_threads(&self) -> usize {
-        self.shared.sleepers.as_ref().map_or(0, |sleepers| sleepers.asleep())
+        match &self.shared.sleepers {
+            Some(sleepers) => sleepers.asleep(),
+            None => 0,
+        }
     }
 
     /// Sets the seed that the delays of every call are drawn from. For tests: calls that share a seed wait in lockstep.

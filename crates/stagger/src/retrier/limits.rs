@@ -72,9 +72,12 @@ impl Sleepers {
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Asleep> {
         // Only the number itself is shared: nothing else is published by it.
         let entered = self.asleep.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |asleep| {
-            (asleep < self.most).then(|| asleep.saturating_add(1))
+            if asleep < self.most { Some(asleep + 1) } else { None }
         });
-        entered.is_ok().then(|| Asleep(Arc::clone(self)))
+        match entered {
+            Ok(_) => Some(Asleep(Arc::clone(self))),
+            Err(_) => None,
+        }
     }
 }
 

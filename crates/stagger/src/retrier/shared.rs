@@ -4,11 +4,13 @@ use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
+#[cfg(not(target_has_atomic = "64"))]
+use stagger_core::Instant;
 use stagger_core::guard::Limiter;
 #[cfg(not(target_has_atomic = "64"))]
 use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::{RetryPlan, Strategy};
-use stagger_core::{Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
 
 use super::event::Event;
 use super::limits::{Limits, Sleepers};
@@ -21,10 +23,6 @@ use crate::classify::rule::RuleSet;
 use crate::control::RetryControls;
 #[cfg(target_has_atomic = "64")]
 use crate::control::keyed::Keyed;
-
-/// Room for most targets, so that writing one allocates once.
-#[cfg(target_has_atomic = "64")]
-const KEY_CAPACITY: usize = 64;
 
 /// The state shared by the clones of a retrier.
 #[derive(Clone)]
@@ -87,41 +85,6 @@ impl fmt::Debug for RetrierState {
     }
 }
 
-/// Writes the name of a target.
-#[cfg(target_has_atomic = "64")]
-fn key(target: &impl fmt::Display) -> String {
-    let mut key = String::with_capacity(KEY_CAPACITY);
-    // Writing to a string does not fail.
-    let _ = fmt::Write::write_fmt(&mut key, format_args!("{target}"));
-    key
-}
-
-/// The table of targets needs 64-bit atomics: without them there are no guards by target.
-#[cfg(not(target_has_atomic = "64"))]
-impl RetrierState {
-    pub(crate) fn target<D: fmt::Display>(
-        &self,
-        _: impl FnOnce() -> D,
-        _: impl FnOnce() -> Instant,
-    ) -> Option<Arc<TargetGuards>> {
-        None
-    }
-
-    pub(crate) const fn creates_targets_late(&self) -> bool {
-        false
-    }
-
-    pub(crate) fn known_target<D: fmt::Display>(
-        &self,
-        _: impl FnOnce() -> D,
-        _: impl FnOnce() -> Instant,
-    ) -> Option<Arc<TargetGuards>> {
-        None
-    }
-
-    pub(crate) const fn sweep_targets(&self, _: Instant) {}
-}
-
 impl RetrierState {
     /// Returns the policy, with the strategy if there is one.
     pub(crate) fn plan(&self) -> RetryPlan<'_> {
@@ -152,85 +115,17 @@ impl RetrierState {
     pub(crate) fn note_lone_quiet(&mut self) {
         let guards = self.guards();
         let is_lone = guards.has_only_limiters() && guards.pacer.is_none();
-        self.lone_quiet = self.known_quiet.clone().filter(|_| is_lone);
+        self.lone_quiet = if is_lone { self.known_quiet.clone() } else { None };
     }
 
+    /// Returns the quiet period.
     pub(crate) fn quiet(&self) -> Option<&dyn Limiter> {
         self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter)
     }
 
+    /// Returns the pacer.
     pub(crate) fn pacer(&self) -> Option<&dyn Limiter> {
         self.pacer.as_deref().map(|pacer| pacer as &dyn Limiter)
-    }
-
-    /// Returns the guards of this target, if the retrier makes guards for each.
-    #[cfg(target_has_atomic = "64")]
-    #[inline]
-    pub(crate) fn target<D: fmt::Display>(
-        &self,
-        name: impl FnOnce() -> D,
-        now: impl FnOnce() -> Instant,
-    ) -> Option<Arc<TargetGuards>> {
-        let targets = self.targets.as_ref()?;
-        Some(targets.of(&*key(&name()), now()))
-    }
-
-    /// Returns whether the guards of a target are created when a call to it fails. Listeners are told how many retries are
-    /// left, so with listeners they are there from the start.
-    #[cfg(target_has_atomic = "64")]
-    #[inline]
-    pub(crate) fn creates_targets_late(&self) -> bool {
-        self.creates_targets_late && !self.has_listeners()
-    }
-
-    /// Returns the guards of the target of this name that an earlier call created, if there are any.
-    #[cfg(target_has_atomic = "64")]
-    #[inline]
-    pub(crate) fn known_target<D: fmt::Display>(
-        &self,
-        name: impl FnOnce() -> D,
-        now: impl FnOnce() -> Instant,
-    ) -> Option<Arc<TargetGuards>> {
-        let targets = self.targets.as_ref()?;
-        if targets.is_empty() { None } else { targets.find(&*key(&name()), now()) }
-    }
-
-    /// Removes guards of targets that have nothing to remember and that no call holds.
-    #[cfg(target_has_atomic = "64")]
-    #[cold]
-    pub(crate) fn sweep_targets(&self, now: Instant) {
-        if let Some(targets) = &self.targets {
-            targets.sweep(now);
-        }
-    }
-
-    /// Returns whether a target's guards can be created late, once it has failed: the table of targets is there, and each
-    /// target has a budget that need not be told of every call, and nothing else.
-    #[cfg(target_has_atomic = "64")]
-    pub(crate) fn can_create_targets_late(&self) -> bool {
-        let is_alone = self.breaker.is_none() && self.control.is_none() && self.targets.is_some();
-        is_alone && self.budget_model.as_ref().is_some_and(|model| !model.needs_every_call())
-    }
-
-    /// Creates an empty table of targets, if there is a guard to make more of. They come under the control of the name.
-    #[cfg(target_has_atomic = "64")]
-    pub(crate) fn new_targets(&self) -> Option<Arc<Keyed<String, TargetGuards>>> {
-        let budget = self.budget_model.clone().filter(|model| model.fresh().is_some());
-        let breaker = self.breaker_model.clone().filter(|model| model.fresh().is_some());
-        if budget.is_none() && breaker.is_none() {
-            return None;
-        }
-        let (name, controls) = (Arc::clone(&self.name), self.control.as_ref().map(|control| control.controls.clone()));
-        let make = move || {
-            let budget = budget.as_ref().and_then(|model| model.fresh());
-            let breaker = breaker.as_ref().and_then(|model| model.fresh());
-            let Some(controls) = &controls else { return TargetGuards { budget, breaker } };
-            if let Some(breaker) = &breaker {
-                controls.breaker(&name, breaker);
-            }
-            TargetGuards { budget: budget.map(|budget| controls.shared_budget(&name, budget)), breaker }
-        };
-        Some(Arc::new(Keyed::new(make, TargetGuards::is_at_rest)))
     }
 
     /// Returns whether there are listeners, which need the elapsed time.
@@ -251,7 +146,10 @@ impl RetrierState {
 
     /// Returns the error's mark, or the outcome by a rule of this retrier, if one applies.
     pub(crate) fn explicit<E: OperationError + Any>(&self, error: &E) -> Option<Outcome> {
-        error.mark().or_else(|| self.rules.explicit(error.as_any()))
+        match error.mark() {
+            Some(mark) => Some(mark),
+            None => self.rules.explicit(error.as_any()),
+        }
     }
 }
 

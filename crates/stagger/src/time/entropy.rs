@@ -86,9 +86,10 @@ pub fn random_secret() -> Secret {
 fn wall_clock_nanos() -> u64 {
     use std::time::SystemTime;
 
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())))
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())),
+        Err(_) => 0,
+    }
 }
 
 /// Returns a constant: the standard library panics if it is asked for the time.

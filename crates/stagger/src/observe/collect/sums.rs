@@ -23,7 +23,10 @@ impl BudgetSums {
     fn add(&mut self, budget: &(impl Budget + ?Sized)) {
         let Some(left) = budget.available() else { return };
         self.exhausted += u64::from(left == 0);
-        self.least_left = Some(self.least_left.map_or(left, |least| least.min(left)));
+        self.least_left = match self.least_left {
+            Some(least) => Some(least.min(left)),
+            None => Some(left),
+        };
     }
 
     fn record(&self, target: &str, keys: u64) {

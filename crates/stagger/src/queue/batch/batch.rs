@@ -245,9 +245,8 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// # Errors
     /// Returns [`UnknownItem`] if the item is not in the current attempt.
     pub fn failed(&mut self, id: &str, outcome: Outcome, error: E) -> Result<(), UnknownItem> {
-        let mut indexes = (self.search..self.entries.len()).chain(0..self.search);
-        let found = indexes.find(|&index| self.entries.get(index).is_some_and(|entry| entry.id == id));
-        let found = found.filter(|_| self.is_in_attempt).ok_or_else(|| UnknownItem(id.to_owned()))?;
+        let found = if self.is_in_attempt { self.find(id) } else { None };
+        let Some(found) = found else { return Err(UnknownItem(id.to_owned())) };
         self.search = found + 1;
         self.failed_at(found, outcome, error);
         Ok(())
@@ -295,6 +294,15 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         BatchResult { items: self.results.into_iter().map(|(_, result)| result).collect() }
     }
 
+    /// Returns the index of the item with this id: the next one, or else the first of all.
+    fn find(&self, id: &str) -> Option<usize> {
+        let (before, from_here) = self.entries.split_at(self.search.min(self.entries.len()));
+        match from_here.iter().position(|entry| entry.id == id) {
+            Some(distance) => Some(before.len() + distance),
+            None => before.iter().position(|entry| entry.id == id),
+        }
+    }
+
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
         let entry = &mut self.entries[index];
         entry.outcome = if outcome == Outcome::Success { Outcome::Permanent } else { outcome };
@@ -312,14 +320,13 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
             self.driver.call.succeeded(&Silent);
             None
         } else {
-            // The listeners receive the error that decided, or the first one.
-            let failed = |entry: &&Entry<T, E>| entry.outcome != Outcome::Success;
-            let decisive = self.entries.iter().find(|entry| entry.outcome == outcome);
-            let error = decisive.or_else(|| self.entries.iter().find(failed)).and_then(|entry| entry.error.as_ref());
-            self.driver.failed(&Silent, outcome, error)
+            self.driver.failed(&Silent, outcome, decisive_error(&self.entries, outcome))
         };
         for entry in core::mem::take(&mut self.entries) {
-            let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
+            let is_exhausted = match &self.dead_letter {
+                Some(dead) => entry.attempts >= dead.after.get(),
+                None => false,
+            };
             let stop = match entry.outcome {
                 Outcome::Success => {
                     let Entry { id, item, attempts, position, .. } = entry;
@@ -386,6 +393,20 @@ impl<T, E, S: Sleep + Clone> fmt::Debug for Batch<T, E, S> {
     }
 }
 
+/// Returns the error for the listeners: that of the item whose outcome is that of the attempt, or else the first one.
+fn decisive_error<T, E>(entries: &[Entry<T, E>], outcome: Outcome) -> Option<&E> {
+    let mut first = None;
+    for entry in entries {
+        if entry.outcome == outcome {
+            return entry.error.as_ref();
+        }
+        if first.is_none() && entry.outcome != Outcome::Success {
+            first = entry.error.as_ref();
+        }
+    }
+    first
+}
+
 /// Combines the outcomes of the items into one outcome of the attempt, for policy and guards.
 pub(super) fn combined_outcome(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
     if outcomes.clone().all(|outcome| outcome == Outcome::NotProcessed) {
@@ -444,8 +465,8 @@ const fn hint(outcome: &Outcome) -> Option<ServerHint> {
 }
 
 fn asked(outcome: &Outcome) -> Option<Duration> {
-    hint(outcome).and_then(|hint| match hint {
-        ServerHint::AtLeast(length) | ServerHint::Reserved(length) => Some(length),
+    match hint(outcome) {
+        Some(ServerHint::AtLeast(length) | ServerHint::Reserved(length)) => Some(length),
         _ => None,
-    })
+    }
 }
