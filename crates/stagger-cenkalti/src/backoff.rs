@@ -26,7 +26,9 @@ use core::time::Duration;
 /// }
 ///
 /// let mut b = backoff::with_max_retries(Linear(0), 2);
-/// assert_eq!([b.next_backoff(), b.next_backoff(), b.next_backoff()].map(|d| d.map(|d| d.as_secs())), [Some(1), Some(2), None]);
+/// assert_eq!(b.next_backoff(), Some(Duration::from_secs(1)));
+/// assert_eq!(b.next_backoff(), Some(Duration::from_secs(2)));
+/// assert_eq!(b.next_backoff(), None);
 /// ```
 pub trait BackOff {
     /// Returns the wait before the next retry, or `None` if there is no further retry.

@@ -1,5 +1,5 @@
-//! A call, and its decisions, in the order of the package's loop. The drivers, async and blocking, only call the operation
-//! and wait.
+//! A call, and its decisions, in the order of the package's loop. The drivers, async and blocking, only call the
+//! operation and wait.
 
 use core::fmt;
 use core::future::{Pending, pending};
@@ -72,7 +72,8 @@ impl<F, E, B, W, T, N> Call<F, E, B, W, T, N> {
     /// use stagger::StopReason;
     /// use stagger_cenkalti::{self as backoff, ConstantBackOff};
     ///
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+    /// # let mut builder = tokio::runtime::Builder::new_current_thread();
+    /// # builder.enable_time().start_paused(true).build().unwrap().block_on(async {
     /// let operation = async || Err::<(), _>("refused");
     /// let every_second = ConstantBackOff::new(Duration::from_secs(1));
     /// let timeout = tokio::time::sleep(Duration::from_millis(2_500));

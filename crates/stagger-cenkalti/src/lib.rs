@@ -1,9 +1,9 @@
 //! A port of the Go package `github.com/cenkalti/backoff/v4`, as of v4.3.0: the same parts, defaults and order of
 //! operations, and the same delays to the nanosecond.
 //!
-//! If you only need its delays, use [`stagger::profile::CENKALTI`], a policy like any other. This crate is for code that
-//! must behave like the package: code that has its own [`BackOff`], composes them, reads the elapsed time, or injects
-//! clock and timer. It has no budgets, breakers or server hints.
+//! If you only need its delays, use [`stagger::profile::CENKALTI`], a policy like any other. This crate is for code
+//! that must behave like the package: code that has its own [`BackOff`], composes them, reads the elapsed time, or
+//! injects clock and timer. It has no budgets, breakers or server hints.
 //!
 //! # Side by side
 //!
@@ -83,29 +83,53 @@
 //!
 //! | Go | Rust |
 //! |---|---|
-//! | `BackOff`, `NextBackOff()`, `Reset()` | [`BackOff`], [`next_backoff`](BackOff::next_backoff), [`reset`](BackOff::reset) |
+//! | `BackOff`, `NextBackOff()`, `Reset()` | [`BackOff`], [`next_backoff`], [`reset`] |
 //! | `Stop` | `None` |
 //! | `NewExponentialBackOff()` | [`ExponentialBackOff::new`] |
-//! | `NewExponentialBackOff(WithInitialInterval(d), …)` | `ExponentialBackOff::options().initial_interval(d)….build()?` |
-//! | `WithInitialInterval`, `InitialInterval`, `DefaultInitialInterval` | [`initial_interval`](ExponentialBackOffOptions::initial_interval), [`DEFAULT_INITIAL_INTERVAL`] |
-//! | `WithRandomizationFactor`, … | [`randomization_factor`](ExponentialBackOffOptions::randomization_factor), [`DEFAULT_RANDOMIZATION_FACTOR`] |
+//! | `NewExponentialBackOff(WithInitialInterval(d))` | `ExponentialBackOff::options().initial_interval(d).build()?` |
+//! | `WithInitialInterval`, `DefaultInitialInterval` | [`initial_interval`], [`DEFAULT_INITIAL_INTERVAL`] |
+//! | `WithRandomizationFactor`, … | [`randomization_factor`], [`DEFAULT_RANDOMIZATION_FACTOR`] |
 //! | `WithMultiplier`, … | [`multiplier`](ExponentialBackOffOptions::multiplier), [`DEFAULT_MULTIPLIER`] |
-//! | `WithMaxInterval`, … | [`max_interval`](ExponentialBackOffOptions::max_interval), [`DEFAULT_MAX_INTERVAL`] |
-//! | `WithMaxElapsedTime`, … | [`max_elapsed_time`](ExponentialBackOffOptions::max_elapsed_time), [`DEFAULT_MAX_ELAPSED_TIME`] |
-//! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](stagger::time::Clock), [`SystemClock`](stagger::time::SystemClock) |
-//! | `rand.Float64()` inside | [`random`](ExponentialBackOffOptions::random), [`seed`](ExponentialBackOffOptions::seed) |
-//! | `GetElapsedTime()` | [`elapsed`](ExponentialBackOff::elapsed); [`elapsed_time`](ExponentialBackOff::elapsed_time) while a ticker owns the backoff |
-//! | `NewConstantBackOff(d)`, `ZeroBackOff`, `StopBackOff` | [`ConstantBackOff::new`], [`ZeroBackOff`], [`StopBackOff`] |
+//! | `WithMaxInterval`, … | [`max_interval`], [`DEFAULT_MAX_INTERVAL`] |
+//! | `WithMaxElapsedTime`, … | [`max_elapsed_time`], [`DEFAULT_MAX_ELAPSED_TIME`] |
+//! | `WithClockProvider`, `Clock`, `SystemClock` | [`options.clock(c)`], and both from [`stagger::time`] |
+//! | `rand.Float64()` inside | [`random`], [`seed`] |
+//! | `GetElapsedTime()` | [`elapsed`]; [`elapsed_time`] while a ticker owns the backoff |
+//! | `NewConstantBackOff(d)` | [`ConstantBackOff::new`] |
+//! | `ZeroBackOff`, `StopBackOff` | [`ZeroBackOff`], [`StopBackOff`] |
 //! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 means one call |
 //! | `WithContext(b, ctx)` | [`cancelled_by`](Call::cancelled_by) on the call or the ticker |
-//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](stagger::Marked::permanent) and [`with_marks`](Call::with_marks) for typed errors |
+//! | `Permanent(err)`, `PermanentError` of boxed errors | [`permanent`]`(err)`, [`PermanentError`] |
+//! | `Permanent(err)` of typed errors | [`Marked::permanent`] and [`with_marks`] |
 //! | `Operation`, `OperationWithData` | `FnMut() -> impl Future<Output = Result<T, E>>`, or `FnMut() -> Result<T, E>` |
 //! | `Retry`, `RetryWithData` | [`retry`](fn@retry), [`blocking::retry`] |
-//! | `Notify`, `RetryNotify`, `RetryNotifyWithData` | `FnMut(&E, Duration)`, [`retry_notify`], [`blocking::retry_notify`], or [`notify`](Call::notify) |
-//! | `RetryNotifyWithTimer`, `RetryNotifyWithTimerAndData` | [`retry_notify_with_timer`], [`blocking::retry_notify_with_timer`], or [`timer`](Call::timer) |
+//! | `Notify` | `FnMut(&E, Duration)` |
+//! | `RetryNotify`, `RetryNotifyWithData` | [`retry_notify`], [`blocking::retry_notify`], or [`notify`] |
+//! | `RetryNotifyWithTimer`, `…AndData` | [`retry_notify_with_timer`], that of [`blocking`], or [`timer`] |
 //! | `Timer` | [`Sleep`](stagger::time::Sleep), [`BlockingSleep`](stagger::time::BlockingSleep) |
-//! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], and those of [`blocking`] |
-//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`], `while let Some(at) = ticker.tick().await`, [`stop`](Ticker::stop) |
+//! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], those of [`blocking`] |
+//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`], `while let Some(at) = ticker.tick().await`, [`stop`] |
+//!
+//! [`Error<E>`]: Error
+//! [`Marked::permanent`]: stagger::Marked::permanent
+//! [`StopReason::Cancelled`]: stagger::StopReason::Cancelled
+//! [`build`]: ExponentialBackOffOptions::build
+//! [`elapsed_time`]: ExponentialBackOff::elapsed_time
+//! [`elapsed`]: ExponentialBackOff::elapsed
+//! [`initial_interval`]: ExponentialBackOffOptions::initial_interval
+//! [`max_elapsed_time`]: ExponentialBackOffOptions::max_elapsed_time
+//! [`max_interval`]: ExponentialBackOffOptions::max_interval
+//! [`next_backoff`]: BackOff::next_backoff
+//! [`notify`]: Call::notify
+//! [`options.clock(c)`]: ExponentialBackOffOptions::clock
+//! [`random`]: ExponentialBackOffOptions::random
+//! [`randomization_factor`]: ExponentialBackOffOptions::randomization_factor
+//! [`reset`]: BackOff::reset
+//! [`scope`]: stagger::scope
+//! [`seed`]: ExponentialBackOffOptions::seed
+//! [`stop`]: Ticker::stop
+//! [`timer`]: Call::timer
+//! [`with_marks`]: Call::with_marks
 //!
 //! # What is the same, although it may be surprising
 //!
@@ -125,29 +149,30 @@
 //! | Go | here | because |
 //! |---|---|---|
 //! | `Stop` is a wait of −1 ns | `None` | a number that is not a duration may be slept on: a busy loop |
-//! | the field `Stop`, `WithRetryStopDuration` | omitted | the loops compare with the constant, so a call with another value sleeps that long and never ends |
+//! | the field `Stop`, `WithRetryStopDuration` | omitted | the loops compare with the constant only |
 //! | `MaxElapsedTime` 0 means no limit | `None` | a computed limit that happens to be 0 would retry forever |
-//! | factor above 1, multiplier below 1, NaN | [`build`](ExponentialBackOffOptions::build) returns an error | negative waits, and a busy loop |
+//! | factor above 1, multiplier below 1, NaN | [`build`] returns an error | negative waits, and a busy loop |
 //! | sums and products may overflow | they saturate at 292 years | a wait that overflows is negative |
 //! | no method works before `Reset` | ready to use when created | there is nothing to reset yet |
 //! | one `BackOff` may be shared by mistake | `&mut` | data races on its fields |
-//! | functions with and without data | one, with a value | `()` is a value; to return data with an error, put it into the error |
+//! | functions with and without data | one, with a value | `()` is a value; an error can have its own data |
 //! | `nil` for no notify, no timer | omit the step | Rust has no `nil` |
 //! | `Permanent(nil)` is `nil` | omitted | there is no error to mark |
 //! | a mark deeper in the chain: the inner error | the whole chain | the context added on the way would be lost |
-//! | when cancelled, `ctx.Err()` | [`Error<E>`](Error) with [`StopReason::Cancelled`](stagger::StopReason::Cancelled) and the last error | the operation's error explains why the call took that long |
-//! | `WithContext` outside or inside of other wrappers; a custom wrapper hides it | a step of the call | a sleep that cannot be interrupted |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`] with `Cancelled` and the last error | it says why the call took long |
+//! | `WithContext` around or in other wrappers; a custom one hides it | a step of the call | an uninterruptible sleep |
 //! | cancelled, and the wait is zero: either may win | cancellation wins | deterministic |
-//! | a ticker's delay runs from the previous tick, and one tick may be buffered | it runs from the request for the next tick | two calls in quick succession, just when calls are slow |
+//! | a ticker's delay runs from the previous tick, one tick is buffered | from the request | two slow calls in a row |
 //! | a ticker that is not stopped leaks a goroutine | dropping it is enough | nothing runs in the background |
-//! | retries inside retries multiply | the inner call does not retry, like every call of stagger: see [`scope`](stagger::scope) | 3 × 3 × 3 calls |
+//! | retries inside retries multiply | the inner call does not retry: see [`scope`] | 3 × 3 × 3 calls |
 //!
 //! A panic of the operation propagates. Dropping the future ends the call.
 //!
 //! # Dependencies before 1.0
 //!
-//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
-//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one
+//! before, so a release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on
+//! the major version.
 //!
 //! | dependency | feature | in the interface |
 //! |---|---|---|

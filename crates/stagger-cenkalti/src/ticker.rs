@@ -22,7 +22,8 @@ use crate::retry::ATTEMPTS_PER_YIELD;
 /// use stagger_cenkalti::{self as backoff, ExponentialBackOff};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
-/// # let mut calls = 0; let mut operation = async || { calls += 1; if calls < 3 { Err("refused") } else { Ok("hello") } };
+/// # let mut calls = 0;
+/// # let mut operation = async || { calls += 1; if calls < 3 { Err("refused") } else { Ok("hello") } };
 /// let mut ticker = backoff::new_ticker(ExponentialBackOff::new());
 /// let mut answer = Err("never called");
 /// while let Some(_) = ticker.tick().await {

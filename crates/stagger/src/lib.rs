@@ -1,4 +1,5 @@
-//! Retries that don't stampede: exponential backoff, jitter, retry budgets and circuit breakers for async and blocking code.
+//! Retries that don't stampede: exponential backoff, jitter, retry budgets and circuit breakers for async and blocking
+//! code.
 //!
 //! ```
 //! use stagger::{Policy, policy};
@@ -24,16 +25,19 @@
 //! | keep many pending retries on one task | [`queue::RetryQueue`] |
 //! | send a batch and resend only its failed items | [`batch::Batch`] |
 //! | repeat work on a schedule | [`Ticker`](crate::reconnect::Ticker), [`blocking::Ticker`] |
-//! | repeat work periodically, out of phase with other processes | [`interval`](crate::reconnect::interval), [`blocking::interval`] |
+//! | repeat work periodically, out of phase with other processes | [`interval`], [`blocking::interval`] |
 //! | send a second copy of a slow request | [`hedge`](fn@crate::hedge::hedge) |
 //! | observe or disable guards, or throttle retries, at run time | [`control`] |
 //! | port code from the Go package cenkalti/backoff | the crate `stagger-cenkalti` |
 //! | test code that uses this crate | [`testing`] |
 //! | compute the delays yourself, with every limit and guard | [`Retrier::strategy`] |
-//! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
+//! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`] for a driver of your own |
+//!
+//! [`interval`]: crate::reconnect::interval
+//! [`RetryMachine`]: crate::machine::RetryMachine
 //!
 //! Every decision is made in [`stagger_core`], whose policies, guards and state machines are re-exported here.
-//! [`RetryMachine`](crate::machine::RetryMachine) documents the order of the checks.
+//! [`RetryMachine`] documents the order of the checks.
 //!
 //! # Writing the loop yourself
 //!
@@ -58,10 +62,10 @@
 //!
 //! # What it guarantees
 //!
-//! - The operation runs at least once unless the deadline has passed or a circuit breaker is open. It is called after the
-//!   sleep, and its success is returned even if the call was cancelled in the meantime.
-//! - A plain call, without guards, time limits, listeners or detailed output, that succeeds on the first attempt reads no
-//!   clock, draws no random number and allocates nothing.
+//! - The operation runs at least once unless the deadline has passed or a circuit breaker is open. It is called after
+//!   the sleep, and its success is returned even if the call was cancelled in the meantime.
+//! - A plain call, without guards, time limits, listeners or detailed output, that succeeds on the first attempt reads
+//!   no clock, draws no random number and allocates nothing.
 //! - Dropping a future stops the call immediately and releases the permits it holds from budget and breaker.
 //! - A call inside an attempt of another call does not retry by default, so retries do not multiply: see [`scope`].
 //! - The crate itself does not panic, and contains no `unsafe` code. Tokio panics if a call has to sleep
@@ -69,30 +73,31 @@
 //!
 //! # Features
 //!
-//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`, `anyhow` and `eyre`. Each only
-//! adds items, except that the last two let errors be classified by what a report holds.
+//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`, `anyhow` and `eyre`. Each
+//! only adds items, except that the last two let errors be classified by what a report holds.
 //! Without `tokio`, [`retry`](fn@retry) is not available and the timer is passed explicitly, as in
 //! [`retry_with_timer`].
 //!
 //! # Dependencies before 1.0
 //!
-//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
-//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one
+//! before, so a release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on
+//! the major version.
 //!
 //! | dependency | feature | in the interface |
 //! |---|---|---|
 //! | futures-core 0.3 | `stream` | `Stream` is implemented |
 //!
-//! `metrics` 0.24 and `tracing` 0.1 have no type in it. If the program's recorder is of another version of `metrics`, nothing is
-//! recorded, and there is no error.
+//! `metrics` 0.24 and `tracing` 0.1 have no type in it. If the program's recorder is of another version of `metrics`,
+//! nothing is recorded, and there is no error.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(target_has_atomic = "64")]
 pub mod admission {
-    //! Server-side admission control: admits clients at the rate the server can take, and gives the others a reserved time
-    //! to return.
+    //! Server-side admission control: admits clients at the rate the server can take, and gives the others a reserved
+    //! time to return.
 
     pub use stagger_core::admission::{
         Admission, AdmissionBuilder, AdmissionControl, AdmissionError, AdmissionSnapshot, Admit, Reservation,
@@ -123,7 +128,8 @@ pub mod time;
 pub use stagger_core::budget;
 
 /// What budgets and breakers are: the interface of guards, the permits that they grant, [`Keyed`](crate::guard::Keyed),
-/// which has one guard per key, such as per host, the [quiet period](crate::guard::QuietPeriod) and the [pacer](crate::guard::Pacer).
+/// which has one guard per key, such as per host, the [quiet period](crate::guard::QuietPeriod) and the
+/// [pacer](crate::guard::Pacer).
 pub mod guard {
     #[doc(inline)]
     pub use stagger_core::guard::*;

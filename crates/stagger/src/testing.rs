@@ -273,7 +273,8 @@ impl BlockingSleep for NoSleep {
 /// use stagger::{Ratio, Seed};
 ///
 /// let clock = VirtualClock::new();
-/// let faults = FaultInjector::new(Seed::new(1)).errors(Ratio::percent(30)).latency(Ratio::percent(10), Duration::from_secs(1));
+/// let (share, second) = (Ratio::percent(10), Duration::from_secs(1));
+/// let faults = FaultInjector::new(Seed::new(1)).errors(Ratio::percent(30)).latency(share, second);
 /// let results: Vec<_> = (0..1000).map(|_| faults.inject(&clock, || "injected").and(Ok(()))).collect();
 /// let failed = results.iter().filter(|result| result.is_err()).count();
 /// assert!((250..350).contains(&failed));

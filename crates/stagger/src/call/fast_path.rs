@@ -1,4 +1,5 @@
-//! The first attempt of a call that nothing holds, rejects or limits: unless it fails or is pending, the call needs no state.
+//! The first attempt of a call that nothing holds, rejects or limits: unless it fails or is pending, the call needs no
+//! state.
 
 use stagger_core::Outcome;
 use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};
@@ -31,9 +32,9 @@ impl FastPath {
 }
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
-    /// Starts a call on the fast path: reads the clock if an option needs it. `None` if the first attempt cannot be made on
-    /// it, because something could reject or limit the attempt, because a limiter holds calls, or because there is a
-    /// listener. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped steps.
+    /// Starts a call on the fast path: reads the clock if an option needs it. `None` if the first attempt cannot be
+    /// made on it, because something could reject or limit the attempt, because a limiter holds calls, or because there
+    /// is a listener. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped steps.
     #[inline]
     pub(crate) fn enter_fast_path<L: Listen>(&mut self) -> Option<FastPath> {
         if !self.policy().starts_immediately() {

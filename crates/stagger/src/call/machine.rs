@@ -285,8 +285,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.failed_unless(listener, outcome, error, resolution, |_, _| None)
     }
 
-    /// Records like [`failed`](Self::failed), but stops before a retry that `refuse` has a reason against, for the delay
-    /// that was decided on.
+    /// Records like [`failed`](Self::failed), but stops before a retry that `refuse` has a reason against, for the
+    /// delay that was decided on.
     #[inline(always)]
     pub(crate) fn failed_unless<E, L: Listen>(
         &mut self,
@@ -362,8 +362,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.options.strategy().is_some() || self.policy().needs_seed(outcome, resolution)
     }
 
-    /// Returns whether the caller has cancelled. `is_ready` is not called again once it has returned true: it may poll a
-    /// future.
+    /// Returns whether the caller has cancelled. `is_ready` is not called again once it has returned true: it may poll
+    /// a future.
     #[inline]
     pub(crate) fn is_cancelled(&mut self, is_ready: impl FnOnce() -> bool) -> bool {
         if self.flags & CANCELLED == 0 && is_ready() {
@@ -441,9 +441,9 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.rejected::<M, T, E>(last, StopReason::Cancelled, Rejected::Cancelled)
     }
 
-    /// Builds the output of a call that was stopped from outside, with the last error if there was one, or else with the
-    /// rejection. Returns `None` for a plain call, which has no guards, limits or cancellation, so nothing can reject
-    /// it.
+    /// Builds the output of a call that was stopped from outside, with the last error if there was one, or else with
+    /// the rejection. Returns `None` for a plain call, which has no guards, limits or cancellation, so nothing can
+    /// reject it.
     #[cold]
     pub(crate) fn rejected<M, T, E>(
         &mut self,

@@ -1,5 +1,5 @@
-//! One call: its state, its decisions, the options that they consult, and the permits that it holds. A driver only waits
-//! and polls.
+//! One call: its state, its decisions, the options that they consult, and the permits that it holds. A driver only
+//! waits and polls.
 
 pub(crate) mod coop;
 pub(crate) mod fast_path;

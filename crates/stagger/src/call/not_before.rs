@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use stagger_core::Instant;
 
-/// The end of a wait, packed into 48 bits to fit the call's padding: if a hint asked for it, the earliest instant of the
-/// retry.
+/// The end of a wait, packed into 48 bits to fit the call's padding: if a hint asked for it, the earliest instant of
+/// the retry.
 ///
 /// Exact to the nanosecond for waits of up to 18 minutes, because otherwise a 1 ms timer would be armed again for the
 /// rounding error. Longer waits, of up to two years, are rounded up to the next microsecond.

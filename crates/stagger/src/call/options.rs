@@ -40,8 +40,8 @@ pub trait Options: Sized {
         self.guards().is_unguarded()
     }
 
-    /// Returns the quiet period, if it is known to be one of the core's and there is no other guard: it is asked without a
-    /// virtual call.
+    /// Returns the quiet period, if it is known to be one of the core's and there is no other guard: it is asked
+    /// without a virtual call.
     #[inline]
     fn lone_quiet(&self) -> Option<&KnownQuiet> {
         None

@@ -19,7 +19,8 @@ pub trait OutputMode {
 #[diagnostic::on_unimplemented(
     message = "`{E}` cannot represent a call that was rejected, because it does not implement `From<Rejected>`",
     label = "the output cannot be a `Result<_, {E}>`",
-    note = "implement `From<stagger::Rejected>` for `{E}`, or leave out `.with_inner_error()`: the error is then a `stagger::Error<{E}>`"
+    note = "implement `From<stagger::Rejected>` for `{E}`, or leave out `.with_inner_error()`: the error is then a \
+            `stagger::Error<{E}>`"
 )]
 pub trait Finish<T, E>: OutputMode {
     /// The type returned to the caller.

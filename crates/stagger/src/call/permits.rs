@@ -203,8 +203,8 @@ impl<L: GuardSource, C: Clock> Drop for HeldPermits<L, C> {
     }
 }
 
-/// Permits of an attempt that waits elsewhere, in as little memory as possible: without a clock, which their release does
-/// not need. Dropping it releases them.
+/// Permits of an attempt that waits elsewhere, in as little memory as possible: without a clock, which their release
+/// does not need. Dropping it releases them.
 #[derive(Debug)]
 pub(crate) struct WaitingPermits<L: GuardSource> {
     guard_source: Option<L>,

@@ -39,8 +39,8 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
         self.wait(delay);
     }
 
-    /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit. Pending
-    /// forever after the end of the call.
+    /// Waits until the next attempt is due, and asks the guards to admit it. Starts the timer of its time limit.
+    /// Pending forever after the end of the call.
     #[inline(always)]
     pub(crate) fn poll_begin<L: Listen>(
         &mut self,

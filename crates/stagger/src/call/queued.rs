@@ -66,8 +66,8 @@ impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
         (self.state, self.seed)
     }
 
-    /// Decides about an attempt that was not made with this call: another layer has settled its permits, or they were lost
-    /// with its process.
+    /// Decides about an attempt that was not made with this call: another layer has settled its permits, or they were
+    /// lost with its process.
     pub(crate) fn failed_elsewhere<E: EventError>(
         &mut self,
         outcome: Outcome,

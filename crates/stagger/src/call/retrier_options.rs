@@ -1,4 +1,5 @@
-//! Options of calls that borrow nothing: everything comes from a retrier, and the guards from it or from one of its targets.
+//! Options of calls that borrow nothing: everything comes from a retrier, and the guards from it or from one of its
+//! targets.
 
 use core::borrow::Borrow;
 use core::time::Duration;

@@ -1,5 +1,5 @@
-//! How a call waits: for the end of a delay, which a hint may have set and the machine may have overslept, and for its turn
-//! with the pacer and the quiet period.
+//! How a call waits: for the end of a delay, which a hint may have set and the machine may have overslept, and for its
+//! turn with the pacer and the quiet period.
 
 use core::time::Duration;
 
@@ -21,8 +21,8 @@ const HINTED: u8 = 8;
 /// `not_before` is set, to find out how late the timer fires; [`remaining_wait`](Call::remaining_wait) clears it.
 const WATCHED: u8 = 16;
 
-/// The shortest wait that is spread again after a pause. What shorter ones are spread over is hardly longer, and they save
-/// two readings of the clock.
+/// The shortest wait that is spread again after a pause. What shorter ones are spread over is hardly longer, and they
+/// save two readings of the clock.
 const SHORTEST_WATCHED: Duration = Duration::from_millis(100);
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
@@ -54,8 +54,9 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.flags &= !(HINTED | WATCHED);
     }
 
-    /// Returns for how long to wait again after the timer has fired. Of a wait that a hint asked for, something may be left:
-    /// a timer may fire early, and such a retry must not start early. A wait that ended long ago is spread again, once.
+    /// Returns for how long to wait again after the timer has fired. Of a wait that a hint asked for, something may be
+    /// left: a timer may fire early, and such a retry must not start early. A wait that ended long ago is spread again,
+    /// once.
     #[inline]
     pub(crate) fn remaining_wait(&mut self) -> Option<Duration> {
         if self.flags & (HINTED | WATCHED) == 0 { None } else { self.watched_wait() }
@@ -87,8 +88,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 const HELD: u8 = 32;
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
-    /// Asks the pacer and the quiet period whether the next attempt may start: zero if it may, otherwise how long to wait before asking
-    /// again. Call [`begin`](Self::begin) after zero.
+    /// Asks the pacer and the quiet period whether the next attempt may start: zero if it may, otherwise how long to
+    /// wait before asking again. Call [`begin`](Self::begin) after zero.
     ///
     /// # Errors
     /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
@@ -97,8 +98,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         if X::PLAIN || !self.options.guards().has_limiter() { Ok(Duration::ZERO) } else { self.limited_turn(listener) }
     }
 
-    // Two functions, neither of which is inlined: a call without a limiter has no code for them, and one whose limiters hold
-    // no calls saves no registers for the second.
+    // Two functions, neither of which is inlined: a call without a limiter has no code for them, and one whose limiters
+    // hold no calls saves no registers for the second.
     #[inline(never)]
     fn limited_turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
         if self.may_start_at_once() { Ok(Duration::ZERO) } else { self.observed_turn(listener) }
@@ -150,8 +151,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         }
     }
 
-    /// Takes back the attempt that has begun and was not made, if the quiet period has begun to hold calls since. Returns
-    /// whether it did: call [`turn`](Self::turn) again then.
+    /// Takes back the attempt that has begun and was not made, if the quiet period has begun to hold calls since.
+    /// Returns whether it did: call [`turn`](Self::turn) again then.
     pub(crate) fn postpone(&mut self) -> bool {
         if self.options.guards().quiet.is_none() {
             return false;

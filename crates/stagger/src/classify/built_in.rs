@@ -11,10 +11,11 @@ use crate::error::rejected::Rejected;
 /// Classifies an error for which there is no rule: by the first known error in its [`chain`], or as transient if there
 /// is none.
 ///
-/// The chain of an error begins with what it holds: `Box<dyn Error>`, with `Send` and `Sync` or without, `Arc<dyn Error>`,
-/// `Rc<dyn Error>`, a box or reference count around an [`io::Error`](std::io::Error), and with the features of these
-/// names an `anyhow::Error` or `eyre::Report`. A type of your own cannot be examined here, because this function does
-/// not know that it implements `Error`: use [`error`], or [`Retrier::look_into`](crate::Retrier::look_into).
+/// The chain of an error begins with what it holds: `Box<dyn Error>`, with `Send` and `Sync` or without,
+/// `Arc<dyn Error>`, `Rc<dyn Error>`, a box or reference count around an [`io::Error`](std::io::Error), and with the
+/// features of these names an `anyhow::Error` or `eyre::Report`. A type of your own cannot be examined here, because
+/// this function does not know that it implements `Error`: use [`error`], or
+/// [`Retrier::look_into`](crate::Retrier::look_into).
 pub fn built_in<E: Any>(error: &E) -> Outcome {
     built_in_any(error)
 }
@@ -55,13 +56,14 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 
 /// Classifies the first known error in this chain of sources. Returns `None` if there is none.
 ///
-/// Known are a marked error, see [`Marked`](crate::Marked), an [`io::Error`](std::io::Error), see [`io`], and a rejection by this crate: that of an open circuit breaker
-/// is local exhaustion, with a hint to wait until the breaker admits calls again. An `io::Error` of the kind `Other` is
-/// only a wrapper: it decides if nothing that it holds does.
+/// Known are a marked error, see [`Marked`](crate::Marked), an [`io::Error`](std::io::Error), see [`io`], and a
+/// rejection by this crate: that of an open circuit breaker is local exhaustion, with a hint to wait until the breaker
+/// admits calls again. An `io::Error` of the kind `Other` is only a wrapper: it decides if nothing that it holds does.
 ///
-/// An error whose `source()` skips the error that it wraps, as with `#[error(transparent)]` of thiserror, ends the chain
-/// early. Its message is the only trace: if it is exactly that of an operating system error or of an `io::ErrorKind`,
-/// such as `No such file or directory (os error 2)`, it is classified as that. At most 64 errors are examined.
+/// An error whose `source()` skips the error that it wraps, as with `#[error(transparent)]` of thiserror, ends the
+/// chain early. Its message is the only trace: if it is exactly that of an operating system error or of an
+/// `io::ErrorKind`, such as `No such file or directory (os error 2)`, it is classified as that. At most 64 errors are
+/// examined.
 ///
 /// ```
 /// use stagger::{Outcome, classify};

@@ -32,17 +32,18 @@ pub const fn grpc(code: u32) -> Outcome {
 /// | `40001` serialization failure, `40P01` deadlock, `55P03` lock not available | transient |
 /// | class `08`, connection exceptions, except `08P01` protocol violation | transient |
 /// | `57P01`, `57P02`, `57P03`: shutting down, crashed, cannot connect now | transient |
-/// | `57P05` idle session timeout, `25P03` idle-in-transaction timeout: the server has closed a connection that was idle | transient, over a new connection |
-/// | `25006` read-only transaction: after a failover, the connection still leads to the old primary | transient, over a new connection |
-/// | `26000` the prepared statement does not exist: another server answers, behind a failover or a pooler | transient, if the retry prepares it again |
+/// | `57P05` idle session timeout, `25P03` idle-in-transaction timeout | transient, over a new connection |
+/// | `25006` read-only transaction: the connection leads to the old primary | transient, over a new connection |
+/// | `26000` no such prepared statement: another server answers | transient, if the retry prepares it again |
 /// | class `53`, insufficient resources, such as `53300` too many connections | throttled |
 /// | anything else | permanent |
 ///
-/// A transaction that ended with `57P05`, `25P03`, `25006` or `26000` was not committed. `25006` is also what a program gets that writes in
-/// a transaction that it declared read-only; then the retries are made in vain.
+/// After a timeout the server has closed a connection that was idle. Another server answers after a failover, or behind
+/// a pooler. A transaction that ended with `57P05`, `25P03`, `25006` or `26000` was not committed. `25006` is also what
+/// a program gets that writes in a transaction that it declared read-only; then the retries are made in vain.
 ///
-/// `57014` query canceled and `25P04` transaction timeout are permanent: the statement or transaction took as long as it was allowed to,
-/// and would again.
+/// `57014` query canceled and `25P04` transaction timeout are permanent: the statement or transaction took as long as
+/// it was allowed to, and would again.
 ///
 /// Source: PostgreSQL 18, appendix A; the classes are those of the SQL standard.
 #[must_use]
@@ -62,26 +63,31 @@ pub fn sqlstate(code: &str) -> Outcome {
 ///
 /// | number | outcome |
 /// |---|---|
-/// | 1205 lock wait timeout, 1213 deadlock, 3572 `NOWAIT`, 3101 conflict in group replication, 1020 record changed (snapshot isolation of MariaDB) | transient: the transaction, not its last statement |
+/// | 1205 lock wait timeout, 1213 deadlock, 3572 `NOWAIT` | transient: the transaction, not its last statement |
+/// | 3101 conflict in group replication, 1020 record changed (MariaDB's snapshot isolation) | likewise |
 /// | 1290 and 1836, the server is read-only (after a failover) | transient, over a new connection |
-/// | 1047 not prepared (a Galera node that joins or has no quorum), 1053 shutting down, 1152 and 1158 to 1161 and 1184 lost connection, 1927 connection killed, 4031 idle for too long | transient, over a new connection |
-/// | 2002 and 2003 cannot connect, 2006 server has gone away, 2013 and 2055 lost connection: errors of the C client | transient, over a new connection |
+/// | 1047 not prepared (a Galera node that joins or has no quorum), 1053 shutting down | likewise |
+/// | 1152, 1158 to 1161 and 1184 lost connection, 1927 connection killed, 4031 idle for too long | likewise |
+/// | errors of the C client: 2002 and 2003 cannot connect | likewise |
+/// | errors of the C client: 2006 server has gone away, 2013 and 2055 lost connection | likewise |
 /// | 1040 too many connections, 1203 and 1226 too many of this user | throttled |
 /// | anything else | permanent |
 ///
-/// The number says more than the SQLSTATE, which is `HY000` for a lock wait timeout as for most others, and `08004` for too many
-/// connections. So ask the number first: a client that has it has the SQLSTATE as well, and needs [`sqlstate`](fn@super::sqlstate) no more.
+/// The number says more than the SQLSTATE, which is `HY000` for a lock wait timeout as for most others, and `08004` for
+/// too many connections. So ask the number first: a client that has it has the SQLSTATE as well, and needs
+/// [`sqlstate`](fn@super::sqlstate) no more.
 ///
-/// A lock wait timeout ends the statement and not the transaction (unless `innodb_rollback_on_timeout` is set), so roll back before
-/// the retry. 1290 is also the answer of a server that runs with another restricting option, such as `--secure-file-priv`, and MariaDB uses
-/// 4031 for a `CREATE TRIGGER` that names an unknown one; then the retries are made in vain.
+/// A lock wait timeout ends the statement and not the transaction (unless `innodb_rollback_on_timeout` is set), so roll
+/// back before the retry. 1290 is also the answer of a server that runs with another restricting option, such as
+/// `--secure-file-priv`, and MariaDB uses 4031 for a `CREATE TRIGGER` that names an unknown one; then the retries are
+/// made in vain.
 ///
 /// Source: "Server Error Message Reference" and "Client Error Message Reference" of MySQL 8.4; "MariaDB Error Codes".
 #[must_use]
 pub const fn mysql(number: u16) -> Outcome {
     match number {
-        // Another transaction was in the way; the server is read-only; it has closed the connection, or will; it cannot be
-        // reached.
+        // Another transaction was in the way; the server is read-only; it has closed the connection, or will; it cannot
+        // be reached.
         1020
         | 1205
         | 1213
@@ -110,18 +116,20 @@ pub const fn mysql(number: u16) -> Outcome {
 ///
 /// | code | outcome |
 /// |---|---|
-/// | 5 `SQLITE_BUSY`, with 261 `BUSY_RECOVERY`, 517 `BUSY_SNAPSHOT` and 773 `BUSY_TIMEOUT`: another connection holds the lock | transient |
-/// | 6 `SQLITE_LOCKED`, with 262 `LOCKED_SHAREDCACHE` and 518 `LOCKED_VTAB`: another statement of this process does | transient |
+/// | 5 `SQLITE_BUSY`: another connection holds the lock | transient |
+/// | 261 `BUSY_RECOVERY`, 517 `BUSY_SNAPSHOT`, 773 `BUSY_TIMEOUT` | transient |
+/// | 6 `SQLITE_LOCKED`: another statement of this process holds it | transient |
+/// | 262 `LOCKED_SHAREDCACHE`, 518 `LOCKED_VTAB` | transient |
 /// | 15 `SQLITE_PROTOCOL`: the race for the start of a transaction was lost for ten seconds | transient |
 /// | anything else | permanent |
 ///
-/// **Roll back and run the transaction again**; the statement alone fails again. A transaction that has read and then meets
-/// `BUSY_SNAPSHOT` has read what is no longer current, and cannot write until it ends. If two transactions have read and both want
-/// to write, SQLite answers one of them `SQLITE_BUSY` at once, whatever its busy timeout is, because waiting would be a deadlock. A
-/// transaction that begins with `BEGIN IMMEDIATE` meets neither.
+/// **Roll back and run the transaction again**; the statement alone fails again. A transaction that has read and then
+/// meets `BUSY_SNAPSHOT` has read what is no longer current, and cannot write until it ends. If two transactions have
+/// read and both want to write, SQLite answers one of them `SQLITE_BUSY` at once, whatever its busy timeout is, because
+/// waiting would be a deadlock. A transaction that begins with `BEGIN IMMEDIATE` meets neither.
 ///
-/// A busy timeout (`PRAGMA busy_timeout`) waits inside the client, with fixed delays and without jitter. Keep it short, and leave the
-/// waiting to the policy.
+/// A busy timeout (`PRAGMA busy_timeout`) waits inside the client, with fixed delays and without jitter. Keep it short,
+/// and leave the waiting to the policy.
 ///
 /// Source: "Result and Error Codes", sqlite.org/rescode.html. The low byte is the primary code.
 #[must_use]
@@ -136,8 +144,8 @@ pub const fn sqlite(code: i32) -> Outcome {
     }
 }
 
-/// Classifies an error of MongoDB by its labels and its code, given that the whole transaction is run again, or an operation that
-/// may be executed twice. The first row that applies decides:
+/// Classifies an error of MongoDB by its labels and its code, given that the whole transaction is run again, or an
+/// operation that may be executed twice. The first row that applies decides:
 ///
 /// | label or code | outcome |
 /// |---|---|
@@ -145,14 +153,16 @@ pub const fn sqlite(code: i32) -> Outcome {
 /// | `SystemOverloadedError`; 462 the server's limit of requests | throttled |
 /// | `TransientTransactionError` | transient: the whole transaction |
 /// | `RetryableWriteError`, `RetryableError` | transient |
-/// | 10107, 13435 and 13436 not the primary, 189 it steps down, 11602 the replica set changes, 91 and 11600 shutting down | transient |
-/// | 6 and 7 a host cannot be reached, 89 network timeout, 9001 socket, 262 time limit inside the cluster, 134 majority not available yet | transient |
+/// | 10107, 13435 and 13436 not the primary, 189 it steps down, 11602 the replica set changes | transient |
+/// | 91 and 11600 shutting down | transient |
+/// | 6 and 7 a host cannot be reached, 89 network timeout, 9001 socket | transient |
+/// | 262 time limit inside the cluster, 134 majority not available yet | transient |
 /// | 112 write conflict | transient |
 /// | anything else | permanent |
 ///
-/// The driver repeats most reads and writes once by itself, without a delay, before it reports the error. A repeated `insertOne` of
-/// the driver carries the transaction number of the first, so that the server executes it once; a retry of the caller is a new
-/// operation, so give the document its `_id` before the first attempt.
+/// The driver repeats most reads and writes once by itself, without a delay, before it reports the error. A repeated
+/// `insertOne` of the driver carries the transaction number of the first, so that the server executes it once; a retry
+/// of the caller is a new operation, so give the document its `_id` before the first attempt.
 ///
 /// Source: MongoDB's specifications "Transactions", "Retryable Writes", "Retryable Reads" and "Client Backpressure".
 #[must_use]
@@ -200,14 +210,14 @@ impl Verdict {
 /// | the reply begins with | outcome |
 /// |---|---|
 /// | `LOADING` the data set, `BUSY` with a script, `NOREPLICAS` that would acknowledge | transient |
-/// | `READONLY`, `MASTERDOWN`, `UNBLOCKED`: the server is a replica, or has just become one | transient, over a connection to the primary |
+/// | `READONLY`, `MASTERDOWN`, `UNBLOCKED`: the server is a replica | transient, over a connection to the primary |
 /// | `MOVED`, `ASK`: another node has the slot; `TRYAGAIN`: the slot is moving; `CLUSTERDOWN` | transient |
 /// | `OOM`, `ERR max number of clients reached` | throttled |
 /// | anything else | permanent |
 ///
-/// A cluster client follows `MOVED` and `ASK` itself, and reports them only if it was sent on too often, while slots move or after a
-/// failover; a retry asks with its new map of the slots. A client without cluster support gets them on every attempt: use a cluster
-/// client.
+/// A cluster client follows `MOVED` and `ASK` itself, and reports them only if it was sent on too often, while slots
+/// move or after a failover; a retry asks with its new map of the slots. A client without cluster support gets them on
+/// every attempt: use a cluster client.
 ///
 /// An error reply means that the command itself was rejected; a script that ends with one may have run in part.
 #[must_use]

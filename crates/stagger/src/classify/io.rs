@@ -11,7 +11,8 @@ use stagger_core::{FailureKind, Outcome};
 /// | host or network unreachable, network down | transient |
 /// | the resolver failed | transient |
 /// | the resolver reports an unknown name | permanent |
-/// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`), no free local address or port | local exhaustion |
+/// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`) | local exhaustion |
+/// | no free local address or port | local exhaustion |
 /// | anything else: not found, permission denied, invalid input, … | permanent |
 ///
 /// Delays after local exhaustion start from the policy's `local_base`, and it is never counted against the server. A

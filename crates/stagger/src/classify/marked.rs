@@ -9,8 +9,8 @@ use crate::error::chain::{Fact, leave_fact};
 /// An error with an optional mark that says whether to retry it, for operations that classify their own errors.
 ///
 /// The operation returns `Result<T, Marked<E>>`. The call honors the mark and removes it: the caller gets the original
-/// `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies. A marked error inside another
-/// error, such as a `Box<dyn Error>` or an `anyhow::Error`, keeps its mark and its wrapper.
+/// `E` back. `?` converts an `E` into an unmarked error, which the call's rule classifies. A marked error inside
+/// another error, such as a `Box<dyn Error>` or an `anyhow::Error`, keeps its mark and its wrapper.
 ///
 /// ```
 /// use std::io;

@@ -20,7 +20,8 @@ pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
 #[diagnostic::on_unimplemented(
     message = "the operation must return a `Result`, and returns `{Out}`",
     label = "expected an operation that returns a `Result`",
-    note = "return `Ok(value)` if there is nothing to retry, and `Err(error)` for a failure; to retry because of a value, add `.validate(..)`"
+    note = "return `Ok(value)` if there is nothing to retry, and `Err(error)` for a failure; to retry because of \
+            a value, add `.validate(..)`"
 )]
 pub trait ResultReader<Out> {
     /// The value returned to the caller.

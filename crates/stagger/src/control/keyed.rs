@@ -25,24 +25,24 @@ use stagger_core::{Breaker, Budget, Instant};
 /// One guard per key, such as a budget or a breaker per host, so that one failing host does not stop the calls to the
 /// others.
 ///
-/// The number of keys is bounded: see [`max_keys`](Self::max_keys). What a new key may replace at the limit is chosen so
-/// that made-up keys gain nothing:
+/// The number of keys is bounded: see [`max_keys`](Self::max_keys). What a new key may replace at the limit is chosen
+/// so that made-up keys gain nothing:
 ///
-/// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget that
-///   is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use, however many
-///   other keys come.
+/// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget
+///   that is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use,
+///   however many other keys come.
 /// - Of these, the least recently used one is replaced, to the millisecond. At most 32 guards are examined per new key,
 ///   each time the next ones, so that the time for which other threads wait is bounded as well.
-/// - If there is none, the new key shares one overflow guard with other such keys. It protects what they call together, and
-///   can reject a key because of another; a guard of its own for each would be without a bound, and no guard at all could be
-///   had by making up keys.
+/// - If there is none, the new key shares one overflow guard with other such keys. It protects what they call together,
+///   and can reject a key because of another; a guard of its own for each would be without a bound, and no guard at all
+///   could be had by making up keys.
 ///
-/// A guard is idle if its key has not been used for [`idle_after`](Self::idle_after). It is then replaced although it is not
-/// at rest; otherwise keys that are never used again would take all places. A limiter that holds calls, such as a
-/// [quiet period](crate::guard::QuietPeriod) during its pause, is not replaced even then: its pause ends by itself.
+/// A guard is idle if its key has not been used for [`idle_after`](Self::idle_after). It is then replaced although it
+/// is not at rest; otherwise keys that are never used again would take all places. A limiter that holds calls, such as
+/// a [quiet period](crate::guard::QuietPeriod) during its pause, is not replaced even then: its pause ends by itself.
 ///
-/// Shared by reference. A lookup takes a shared lock, and for a new key an exclusive lock. No lock is held while a guard is
-/// used. The clock is not read: pass the instant, by the clock of the calls.
+/// Shared by reference. A lookup takes a shared lock, and for a new key an exclusive lock. No lock is held while a
+/// guard is used. The clock is not read: pass the instant, by the clock of the calls.
 ///
 /// ```
 /// use stagger::budget::Tokens;
@@ -141,8 +141,8 @@ impl<K, G> Keyed<K, G> {
     /// The default time after which a guard is idle: ten minutes.
     pub const IDLE_AFTER: Duration = Duration::from_secs(600);
 
-    /// Creates an empty collection of guards of any kind, each created by `make`. `is_at_rest` returns whether a guard has
-    /// nothing to remember, so that a new one can replace it.
+    /// Creates an empty collection of guards of any kind, each created by `make`. `is_at_rest` returns whether a guard
+    /// has nothing to remember, so that a new one can replace it.
     pub fn new(make: impl Fn() -> G + Send + Sync + 'static, is_at_rest: fn(&G, &dyn Now) -> bool) -> Self {
         Self {
             max_keys: Self::MAX_KEYS,
@@ -163,8 +163,8 @@ impl<K, G> Keyed<K, G> {
         Self { max_keys, ..self }
     }
 
-    /// Sets how long after its last use a guard may be replaced in any state. Default: [`IDLE_AFTER`](Self::IDLE_AFTER), ten
-    /// minutes.
+    /// Sets how long after its last use a guard may be replaced in any state. Default:
+    /// [`IDLE_AFTER`](Self::IDLE_AFTER), ten minutes.
     #[must_use]
     pub fn idle_after(self, length: Duration) -> Self {
         Self { idle_after: length, ..self }
@@ -202,7 +202,8 @@ impl<K, G> Keyed<K, G> {
         }
     }
 
-    // A panic in `make` leaves no partial state, so a poisoned lock is still valid. The type of a guard depends on `loom`.
+    // A panic in `make` leaves no partial state, so a poisoned lock is still valid. The type of a guard depends on
+    // `loom`.
     fn read(&self) -> impl Deref<Target = Table<K, G>> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -213,8 +214,8 @@ impl<K, G> Keyed<K, G> {
 }
 
 impl<K: Hash + Eq, G> Keyed<K, G> {
-    /// Returns the guard of this key, which is shared by all callers that use the key while it is stored. `now` is the time
-    /// by the clock that the guards are used with.
+    /// Returns the guard of this key, which is shared by all callers that use the key while it is stored. `now` is the
+    /// time by the clock that the guards are used with.
     #[must_use]
     pub fn of<Q>(&self, key: &Q, now: Instant) -> Arc<G>
     where
@@ -314,8 +315,8 @@ impl<K: Hash + Eq, G> Table<K, G> {
         Some(Arc::clone(&entry.guard))
     }
 
-    /// Returns the place of the least recently used guard that may be replaced, of the next ones. None of them can come into
-    /// use meanwhile, because that needs the lock.
+    /// Returns the place of the least recently used guard that may be replaced, of the next ones. None of them can come
+    /// into use meanwhile, because that needs the lock.
     fn replaceable(&mut self, is_forgotten: &dyn Fn(&G, Instant) -> bool) -> Option<usize> {
         let count = self.entries.len();
         let examined = count.min(EXAMINED);

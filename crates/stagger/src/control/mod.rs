@@ -24,17 +24,17 @@
 //! | setting | retries and hedges | the target's breakers |
 //! |---|---|---|
 //! | `enforced` | the budget decides | reject |
-//! | `observed` | all are allowed; those the budget would have rejected are counted | admit, and count what they would have rejected |
+//! | `observed` | all are allowed, and counted if the budget would have rejected them | admit, and count likewise |
 //! | `off` | all are allowed; the budget is not consulted | admit |
 //! | `no-retries` | none is allowed | are left as they are: first attempts continue |
-//! | a share, such as `25%` or `observed 25%` | that share, evenly distributed, goes on to the mode; without a mode to `enforced` | as the mode says |
+//! | a share: `25%` or `observed 25%` | that share, evenly distributed, goes on to the mode | as the mode says |
 //!
-//! `off` disables the guards, not the retries: to reduce retries, use `no-retries` or a share. A rejected retry ends
-//! its call with [`StopReason::Budget`](crate::StopReason::Budget) and its own last error; a rejected hedge does not
-//! affect its call.
+//! The mode of a share alone is `enforced`. `off` disables the guards, not the retries: to reduce retries, use
+//! `no-retries` or a share. A rejected retry ends its call with [`StopReason::Budget`](crate::StopReason::Budget) and
+//! its own last error; a rejected hedge does not affect its call.
 //!
-//! Queues, batches, connections and hedged calls obey the controls of their [`Retrier`](crate::Retrier); a ticker, whose
-//! ticks are not retries, does not. Budgets used without a retrier are put under a control with
+//! Queues, batches, connections and hedged calls obey the controls of their [`Retrier`](crate::Retrier); a ticker,
+//! whose ticks are not retries, does not. Budgets used without a retrier are put under a control with
 //! [`RetryControls::budget`]: those of a hedged call with only a budget, or of single calls, such as budgets by key.
 //!
 //! ```

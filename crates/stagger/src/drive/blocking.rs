@@ -307,7 +307,8 @@ where
     }
 }
 
-/// Counts the current thread among the sleeping ones of the retrier, if it has a limit and there is something to wait for.
+/// Counts the current thread among the sleeping ones of the retrier, if it has a limit and there is something to wait
+/// for.
 ///
 /// # Errors
 /// The reason to stop, if as many as allowed are asleep.

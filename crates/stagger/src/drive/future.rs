@@ -342,9 +342,11 @@ fn ready<T>(output: Option<T>) -> Poll<T> {
     message = "`{Self}` is not an async operation, which is a closure that returns a new future each time it is called",
     label = "expected a closure such as `async || fetch().await`",
     note = "pass the closure and not its future; for blocking code, use `stagger::blocking`",
-    note = "an `async` closure must not change what it captures: pass it with `Retrier::run_with`, or write the loop with `Retrier::call`",
+    note = "an `async` closure must not change what it captures: pass it with `Retrier::run_with`, or write the \
+            loop with `Retrier::call`",
     note = "a generic operation with the bound `AsyncFn` is called in a closure: `async || operation().await`",
-    note = "an `async move` closure must not borrow what it captures: leave out `move`, or clone the variable for each attempt"
+    note = "an `async move` closure must not borrow what it captures: leave out `move`, or clone the variable for each \
+            attempt"
 )]
 pub trait Operation: FnMut() -> <Self as Operation>::Future {
     /// The future of one attempt.

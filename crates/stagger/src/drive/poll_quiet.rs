@@ -24,18 +24,20 @@ use crate::time::Sleep;
 /// Quiet periods by key, for clients of several targets.
 #[cfg(target_has_atomic = "64")]
 impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
-    /// Uses a [quiet period](crate::guard::QuietPeriod) for each key, such as one for each server and credential: when a
-    /// server asks one call to wait, the calls with the same key wait, and no others. They have the settings of
-    /// [`Retrier::quiet_period`]; if the retrier has none, they wait, are armed by hints alone, and follow them as far as
-    /// the policy does ([`max_hint`](crate::PolicyBuilder::max_hint), [`HintMode::Clamp`](crate::HintMode::Clamp)). A
-    /// [shared](Retrier::shared_quiet_period) quiet period serves all keys. Call it before the first poll.
+    /// Uses a [quiet period](crate::guard::QuietPeriod) for each key, such as one for each server and credential: when
+    /// a server asks one call to wait, the calls with the same key wait, and no others. They have the settings of
+    /// [`Retrier::quiet_period`]; if the retrier has none, they wait, are armed by hints alone, and follow them as far
+    /// as the policy does ([`max_hint`](crate::PolicyBuilder::max_hint), [`HintMode::Clamp`](crate::HintMode::Clamp)).
+    /// A [shared](Retrier::shared_quiet_period) quiet period serves all keys. Call it before the first poll.
     ///
-    /// A key has a quiet period from the first hint or counted refusal on, until it is at rest. The call then begins with
-    /// [`poll_begin_at`](Self::poll_begin_at), and reports with [`answered_at`](Self::answered_at). While no server asks for
-    /// quiet, it never needs its key, apart from about one success in 256, and `poll_begin_at` costs one load more.
+    /// A key has a quiet period from the first hint or counted refusal on, until it is at rest. The call then begins
+    /// with [`poll_begin_at`](Self::poll_begin_at), and reports with [`answered_at`](Self::answered_at). While no
+    /// server asks for quiet, it never needs its key, apart from about one success in 256, and `poll_begin_at` costs
+    /// one load more.
     ///
-    /// At most 1,000 keys have one at a time. While all of those hold calls, further keys have none: their calls follow the
-    /// hints that they receive themselves. So a server that asks for quiet for many keys cannot stop the calls of others.
+    /// At most 1,000 keys have one at a time. While all of those hold calls, further keys have none: their calls follow
+    /// the hints that they receive themselves. So a server that asks for quiet for many keys cannot stop the calls of
+    /// others.
     pub fn quiet_by_key(mut self) -> Self {
         let source = &mut self.driver.call.options.source;
         let shared = source.retrier.borrow().shared();
@@ -46,13 +48,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self
     }
 
-    /// Waits until the next attempt is due, and for its turn if the server has asked for quiet for this key; otherwise like
-    /// [`poll_begin`](Self::poll_begin). `key`, which receives what the retrier was passed as, is called only if there is a
-    /// quiet period of any key.
+    /// Waits until the next attempt is due, and for its turn if the server has asked for quiet for this key; otherwise
+    /// like [`poll_begin`](Self::poll_begin). `key`, which receives what the retrier was passed as, is called only if
+    /// there is a quiet period of any key.
     ///
     /// # Errors
-    /// Returns [`Rejected`] like `poll_begin`: [`Rejected::Quiet`], with the remaining time, if the call may not wait for its
-    /// turn.
+    /// Returns [`Rejected`] like `poll_begin`: [`Rejected::Quiet`], with the remaining time, if the call may not wait
+    /// for its turn.
     #[inline]
     pub fn poll_begin_at(
         &mut self,
@@ -63,9 +65,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self.poll_begin(cx)
     }
 
-    /// Takes back an attempt that was begun and not made, if the server has asked for quiet since: for integrations that
-    /// prepare an attempt for a while, such as to wait for a connection. If it returns true, let go of what was prepared and
-    /// call [`poll_begin_at`](Self::poll_begin_at) again. The attempt keeps its number, and is not charged again.
+    /// Takes back an attempt that was begun and not made, if the server has asked for quiet since: for integrations
+    /// that prepare an attempt for a while, such as to wait for a connection. If it returns true, let go of what was
+    /// prepared and call [`poll_begin_at`](Self::poll_begin_at) again. The attempt keeps its number, and is not charged
+    /// again.
     #[inline]
     #[must_use = "an attempt that was taken back must not be made"]
     pub fn postponed_at(&mut self, key: impl FnOnce(&R) -> u64) -> bool {
@@ -88,10 +91,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         is_postponed
     }
 
-    /// Reports what the server answered to an attempt, before [`succeeded`](Self::succeeded) or [`failed`](Self::failed):
-    /// `answer` is the outcome whether or not the request can be repeated, and `decided` the one that `failed` will be told.
-    /// `key` is called for a [throttled](crate::FailureKind::Throttled) failure with a hint for everybody
-    /// ([`ServerHint::AtLeast`](crate::ServerHint::AtLeast)), or without one if refusals
+    /// Reports what the server answered to an attempt, before [`succeeded`](Self::succeeded) or
+    /// [`failed`](Self::failed): `answer` is the outcome whether or not the request can be repeated, and `decided` the
+    /// one that `failed` will be told. `key` is called for a [throttled](crate::FailureKind::Throttled) failure with a
+    /// hint for everybody ([`ServerHint::AtLeast`](crate::ServerHint::AtLeast)), or without one if refusals
     /// [begin a pause](crate::guard::QuietTrigger), and for one success in a while.
     #[inline]
     pub fn answered_at(&mut self, answer: &Outcome, decided: &Outcome, key: impl FnOnce(&R) -> u64) {
@@ -107,7 +110,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         }
     }
 
-    /// Tells the retrier's quiet period of a hint that the decision does not carry, because the request is not repeated.
+    /// Tells the retrier's quiet period of a hint that the decision does not carry, because the request is not
+    /// repeated.
     #[cold]
     fn note_lost_hint(&self, answer: &Outcome, decided: &Outcome) {
         let hint = QuietKeys::hint_for_everybody;

@@ -94,10 +94,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self
     }
 
-    /// Uses the guards of this target, for integrations that call several, such as a client of many hosts: a budget and a
-    /// breaker that the retrier makes for each target, with the settings of those that it was given by value. Guards that
-    /// it was given as [shared](Retrier::shared_budget), and custom ones without [`Budget::fresh`](crate::Budget::fresh),
-    /// serve all targets. Call it before the first poll.
+    /// Uses the guards of this target, for integrations that call several, such as a client of many hosts: a budget and
+    /// a breaker that the retrier makes for each target, with the settings of those that it was given by value. Guards
+    /// that it was given as [shared](Retrier::shared_budget), and custom ones without
+    /// [`Budget::fresh`](crate::Budget::fresh), serve all targets. Call it before the first poll.
     ///
     /// The number of targets with guards of their own is bounded as in [`Keyed`](crate::guard::Keyed), by its defaults.
     ///
@@ -107,13 +107,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self
     }
 
-    /// Uses the guards of a target like [`target`](Self::target), but does not ask for its name before they are needed: the
-    /// call then ends with [`succeeded_at`](Self::succeeded_at) and [`failed_at`](Self::failed_at). It costs a call that
-    /// succeeds next to nothing, and the retrier has guards only for the targets that have failed lately.
+    /// Uses the guards of a target like [`target`](Self::target), but does not ask for its name before they are needed:
+    /// the call then ends with [`succeeded_at`](Self::succeeded_at) and [`failed_at`](Self::failed_at). It costs a call
+    /// that succeeds next to nothing, and the retrier has guards only for the targets that have failed lately.
     ///
-    /// `name` is called at once if the guards must be told of every call: those with a breaker, a budget that says so by
-    /// [`needs_every_call`](crate::Budget::needs_every_call), operator controls or listeners. Call this before the first
-    /// poll.
+    /// `name` is called at once if the guards must be told of every call: those with a breaker, a budget that says so
+    /// by [`needs_every_call`](crate::Budget::needs_every_call), operator controls or listeners. Call this before the
+    /// first poll.
     pub fn late_target<D: fmt::Display>(mut self, name: impl FnOnce() -> D) -> Self {
         let source = &mut self.driver.call.options.source;
         if source.retrier.borrow().shared().creates_targets_late() {
@@ -178,9 +178,9 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self.driver.call.options.retrier()?.explicit(error)
     }
 
-    /// Returns this error as a trait object, whose [chain](crate::classify::links) can be examined: what it holds if it is
-    /// a `Box<dyn Error>` or the like, and itself if it is an `io::Error` or the retrier has a rule for it or looks into
-    /// it. Returns `None` for other types.
+    /// Returns this error as a trait object, whose [chain](crate::classify::links) can be examined: what it holds if it
+    /// is a `Box<dyn Error>` or the like, and itself if it is an `io::Error` or the retrier has a rule for it or looks
+    /// into it. Returns `None` for other types.
     pub fn as_error<'e, E: OperationError + 'static>(
         &self,
         error: &'e E,
@@ -208,8 +208,9 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self.leave_target();
     }
 
-    /// Records that the attempt failed, like [`failed`](Self::failed), for a call with a [late target](Self::late_target).
-    /// `name` is called only if guards need it. After `failed`, a call with a late target uses the retrier's own guards.
+    /// Records that the attempt failed, like [`failed`](Self::failed), for a call with a [late
+    /// target](Self::late_target). `name` is called only if guards need it. After `failed`, a call with a late target
+    /// uses the retrier's own guards.
     #[must_use = "a call that is over must not be polled"]
     pub fn failed_at<E: EventError, D: fmt::Display>(
         &mut self,

@@ -198,9 +198,9 @@ macro_rules! steps {
                 })
             }
 
-            /// Sets both guards of the call, in place of the retrier's: for a driver that may or may not have them. Prefer
-            /// [`budget`](Self::budget) and [`breaker`](Self::breaker). Whether the call retries inside an attempt of
-            /// another call is set by [`nested`](Self::nested) alone.
+            /// Sets both guards of the call, in place of the retrier's: for a driver that may or may not have them.
+            /// Prefer [`budget`](Self::budget) and [`breaker`](Self::breaker). Whether the call retries inside an
+            /// attempt of another call is set by [`nested`](Self::nested) alone.
             pub fn guards(
                 self,
                 guards: Guards<'p>,
@@ -221,8 +221,8 @@ macro_rules! steps {
                 self.configured(|options| options.guards_mut().nested = nested)
             }
 
-            /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default: none.
-            /// It can end the call without an error of the operation, so the output becomes
+            /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default:
+            /// none. It can end the call without an error of the operation, so the output becomes
             /// [`Error<E>`](crate::Error) unless it was set.
             pub fn timeout(
                 self,
@@ -242,7 +242,8 @@ macro_rules! steps {
 
             /// Sets the deadline of the call: an instant of the timer's clock, of std's or of tokio's, see
             /// [`Deadline`](crate::time::Deadline). No attempt starts at or after the deadline, not even the first, and
-            /// an attempt in progress is dropped (async) or receives its remaining time (blocking). Default: none. The output becomes [`Error<E>`](crate::Error) unless it was set.
+            /// an attempt in progress is dropped (async) or receives its remaining time (blocking). Default: none. The
+            /// output becomes [`Error<E>`](crate::Error) unless it was set.
             pub fn deadline(
                 self,
                 deadline: impl Deadline,

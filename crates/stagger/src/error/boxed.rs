@@ -6,8 +6,8 @@ use core::ops::Deref;
 use super::chain::display_chain;
 use super::rejected::Rejected;
 
-/// An error of any type, which implements `Error` itself: `Box<dyn Error>`, `anyhow::Error` and `eyre::Report` do not, so
-/// `?` cannot convert an [`Error`](crate::Error) around them.
+/// An error of any type, which implements `Error` itself: `Box<dyn Error>`, `anyhow::Error` and `eyre::Report` do not,
+/// so `?` cannot convert an [`Error`](crate::Error) around them.
 ///
 /// It is transparent: message and source are those of the inner error, which it dereferences to.
 ///
@@ -30,10 +30,11 @@ enum Holder {
 }
 
 impl BoxedError {
-    /// Boxes `error`: an error type, an `anyhow::Error`, an `eyre::Report`, a `Box<dyn Error + Send + Sync>`, or a string.
+    /// Boxes `error`: an error type, an `anyhow::Error`, an `eyre::Report`, a `Box<dyn Error + Send + Sync>`, or a
+    /// string.
     ///
-    /// An `anyhow::Error` or `eyre::Report` keeps its type and backtrace with the feature `anyhow` or `eyre`. Without it,
-    /// the outermost error that it holds can no longer be downcast to.
+    /// An `anyhow::Error` or `eyre::Report` keeps its type and backtrace with the feature `anyhow` or `eyre`. Without
+    /// it, the outermost error that it holds can no longer be downcast to.
     #[must_use]
     pub fn new<E: Into<Box<dyn Error + Send + Sync>> + 'static>(error: E) -> Self {
         let mut error = Some(error);

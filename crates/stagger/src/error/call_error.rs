@@ -156,7 +156,8 @@ impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
 }
 
 /// `gave up after 5 attempts in 3.2s, every attempt was used`. The cause is the [`source`](core::error::Error::source);
-/// `{:#}` appends it, in its own alternate form. [`display_chain`](crate::display_chain) prints the sources of every error type.
+/// `{:#}` appends it, in its own alternate form. [`display_chain`](crate::display_chain) prints the sources of every
+/// error type.
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };

@@ -39,8 +39,8 @@ impl fmt::Display for Chain<'_> {
 
 /// What an error of a generic type of this crate says about itself.
 ///
-/// Behind a `dyn Error` such a type cannot be downcast to without knowing its type parameter. Instead its `source` leaves
-/// the fact in a thread-local variable, where [`fact_of`] finds it.
+/// Behind a `dyn Error` such a type cannot be downcast to without knowing its type parameter. Instead its `source`
+/// leaves the fact in a thread-local variable, where [`fact_of`] finds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact {
     /// Why an [`Error`](crate::Error) stopped.

@@ -8,7 +8,8 @@ use super::chain::{Fact, leave_fact};
 
 /// Why an attempt was prevented or ended by something other than the operation.
 ///
-/// An error type that implements `From<Rejected>` can represent it: see [`RetryResultExt::into_inner`](crate::RetryResultExt::into_inner).
+/// An error type that implements `From<Rejected>` can represent it: see
+/// [`RetryResultExt::into_inner`](crate::RetryResultExt::into_inner).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejected {

@@ -5,11 +5,12 @@ use crate::retrier::event::{Action, Event};
 /// The names of all metrics, with their kind, description and unit.
 const CONTRACT: &str = include_str!("contract.md");
 
-/// Bucket boundaries for the histogram `stagger_retry_delay_seconds`, from 10 ms to the longest hint that a policy follows by
-/// default, 5 minutes: a factor of about three, so that a boundary is never far from a quantile, with few time series.
+/// Bucket boundaries for the histogram `stagger_retry_delay_seconds`, from 10 ms to the longest hint that a policy
+/// follows by default, 5 minutes: a factor of about three, so that a boundary is never far from a quantile, with few
+/// time series.
 ///
-/// Exporters without boundaries for it have buckets for response times, which end at 10 s, or compute quantiles that cannot
-/// be added up over instances. For example, with `metrics-exporter-prometheus`:
+/// Exporters without boundaries for it have buckets for response times, which end at 10 s, or compute quantiles that
+/// cannot be added up over instances. For example, with `metrics-exporter-prometheus`:
 /// `builder.set_buckets_for_metric(Matcher::Full("stagger_retry_delay_seconds".into()), &RETRY_DELAY_BUCKETS)`.
 pub const RETRY_DELAY_BUCKETS: [f64; 10] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
 
@@ -23,8 +24,8 @@ pub fn describe_metrics() {
     describe_table(CONTRACT);
 }
 
-/// Describes the metrics of a table in Markdown, with the columns of the [contract](super#metrics). For the integrations of
-/// this library, which have tables of their own.
+/// Describes the metrics of a table in Markdown, with the columns of the [contract](super#metrics). For the
+/// integrations of this library, which have tables of their own.
 #[doc(hidden)]
 pub fn describe_table(table: &'static str) {
     for row in table.lines().skip(2) {

@@ -2,9 +2,10 @@
 //!
 //! | what | reported by | when |
 //! |---|---|---|
-//! | calls and retries | [`metrics()`](fn@metrics), [`tracing()`](fn@tracing): listeners for [`Retrier::on_event`](crate::Retrier::on_event) | at each decision |
+//! | calls and retries | the listeners [`metrics()`](fn@metrics) and [`tracing()`](fn@tracing) | at each decision |
 //! | budgets, breakers, by key as well, controls, admission | [`Gauges`] | when the program calls [`Gauges::record`] |
-//! | hedges, batches, queues | [`record_hedged`], [`record_batch`], [`record_queue`] | when the program has a report or snapshot |
+//! | hedges, batches | [`record_hedged`], [`record_batch`] | when the program has a report |
+//! | queues | [`record_queue`] | when the program has a snapshot |
 //!
 //! # Metrics
 //!
@@ -18,8 +19,8 @@
 //! histogram.
 //!
 //! The name in OpenTelemetry is the name without `_total` and `_seconds`, with `stagger.` in front: `stagger.attempts`,
-//! `stagger.retry_delay`. The units are those of OpenTelemetry, so that its translation to Prometheus gives the names of
-//! the table.
+//! `stagger.retry_delay`. The units are those of OpenTelemetry, so that its translation to Prometheus gives the names
+//! of the table.
 //!
 //! Rules for Prometheus and a dashboard for Grafana are in `monitoring/` of the repository; the guide says how to
 //! respond to each alert.
@@ -31,10 +32,12 @@
 //!
 //! | message | level | fields | emitted by |
 //! |---|---|---|---|
-//! | `breaker changed` | `WARN` if it opened, else `INFO` | `state`, `was`, `cause`, `transitions` since the last event | [`Gauges`] |
+//! | `breaker changed` | `WARN` if it opened, else `INFO` | `state`, `was`, `cause`, `transitions` | [`Gauges`] |
 //! | `operator control changed` | `WARN`; `INFO` if it was reset | `setting`, `was` | [`Gauges`] |
 //! | `hedged` | `DEBUG` | `launched`, `rejected`, `winner` | [`record_hedged`] |
 //! | `items failed` | `WARN` | `succeeded`, `failed`, `dead_lettered` | [`record_batch`] |
+//!
+//! `transitions` counts those since the last event.
 
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
 mod collect;

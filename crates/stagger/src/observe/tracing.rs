@@ -6,26 +6,26 @@ use crate::error::chain::display_chain;
 use crate::retrier::event::{Action, Event};
 use crate::time::{Clock, SystemClock};
 
-/// Returns a listener that emits `tracing` events, rate-limited per target and level by a [`LogLimit`]: the first call that
-/// is given up is always logged, at `INFO` as well, and then at most one line per second, which says how many it stands
-/// for. Events of a level that the subscriber filters out count for nothing.
+/// Returns a listener that emits `tracing` events, rate-limited per target and level by a [`LogLimit`]: the first call
+/// that is given up is always logged, at `INFO` as well, and then at most one line per second, which says how many it
+/// stands for. Events of a level that the subscriber filters out count for nothing.
 ///
 /// Their tracing target is `stagger`. These names are part of the public interface:
 ///
 /// | event | level | message | fields |
 /// |---|---|---|---|
 /// | another attempt follows | `DEBUG` | `retrying` | common, `delay_ms`, `source` |
-/// | a connection's server is [unreachable](Event::unreachable) | `WARN` | `unreachable` | common, `delay_ms`, `source`, `unreachable_ms`, `failed_attempts` |
+/// | [unreachable](Event::unreachable) | `WARN` | `unreachable` | likewise, `unreachable_ms`, `failed_attempts` |
 /// | no further attempt | `WARN` | `giving up` | common, `stop` |
 /// | success after more than one attempt | `DEBUG` | `succeeded` | common |
 ///
 /// Common fields: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`,
-/// `error`, `silenced` (events of this target and kind not logged since the last line), `silenced_ms` (the time from the
-/// last line to the latest of them). A success on the first attempt emits no event.
+/// `error`, `silenced` (events of this target and kind not logged since the last line), `silenced_ms` (the time from
+/// the last line to the latest of them). A success on the first attempt emits no event.
 ///
 /// `error` is a string: the messages of the error and its sources if it is [known to be an error](Event::as_error), and
-/// otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens are
-/// often in them.
+/// otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens
+/// are often in them.
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());

@@ -28,8 +28,9 @@ use crate::time::{Sleep, entropy};
 /// 3. Call [`succeeded`](Job::succeeded), or [`push_retry`](Self::push_retry), which decides what follows.
 /// 4. [`next`](Self::next) returns the job when its next attempt is due.
 ///
-/// While a [quiet period](Retrier::quiet_period) holds attempts, items that are due stay in the queue, whatever its mode. They
-/// then start one by one, as it lets them; the queue takes two places among the calls that wait, for all of its items.
+/// While a [quiet period](Retrier::quiet_period) holds attempts, items that are due stay in the queue, whatever its
+/// mode. They then start one by one, as it lets them; the queue takes two places among the calls that wait, for all of
+/// its items.
 ///
 /// The permits of a waiting retry are released when it is cancelled, when the queue is dropped, and by
 /// [`into_pending`](Self::into_pending). Timing is that of a [`DelayQueue`].
@@ -161,8 +162,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Begins the first attempt of an item now, bypassing the queue.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt, and with [`StopReason::Quiet`] if
-    /// a quiet period holds it: [`push`](Self::push) it then.
+    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt, and with
+    /// [`StopReason::Quiet`] if a quiet period holds it: [`push`](Self::push) it then.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
         match self.turn.now(&self.queue.timer) {
             Some(quiet) => self.begin_attempt(Waiting { item, state: ItemState::FRESH }, quiet),

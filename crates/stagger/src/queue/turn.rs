@@ -11,9 +11,9 @@ use crate::retrier::event::{Action, Event};
 use crate::retrier::handle::Retrier;
 use crate::time::Sleep;
 
-/// The places of a queue among the calls that wait for a quiet period to end. Its items take turns in them, and wait in the
-/// queue, where they can be cancelled. There are two, so that somebody still waits when the first one starts: otherwise the
-/// paced return would end, and all other items would start at once.
+/// The places of a queue among the calls that wait for a quiet period to end. Its items take turns in them, and wait in
+/// the queue, where they can be cancelled. There are two, so that somebody still waits when the first one starts:
+/// otherwise the paced return would end, and all other items would start at once.
 pub(super) struct QueueTurn<S: Sleep> {
     quiet: Option<Arc<dyn Limiter>>,
     first: LimiterPermit,
@@ -31,8 +31,8 @@ impl<S: Sleep> QueueTurn<S> {
         Self { quiet, first: LimiterPermit::NONE, second: LimiterPermit::NONE, waiting: None, is_held: false }
     }
 
-    /// Waits until the quiet period lets the next attempt start, and returns its permit. A quiet period that rejects calls
-    /// does not end the item: it stays in the queue until it could start.
+    /// Waits until the quiet period lets the next attempt start, and returns its permit. A quiet period that rejects
+    /// calls does not end the item: it stays in the queue until it could start.
     pub(super) fn poll(&mut self, retrier: &Retrier, timer: &S, cx: &mut Context<'_>) -> Poll<LimiterPermit> {
         let Some(quiet) = self.quiet.clone() else { return Poll::Ready(LimiterPermit::NONE) };
         loop {

@@ -54,8 +54,8 @@ pub enum Action {
         source: DelaySource,
     },
     /// The attempt is due, and waits because the server has asked for quiet: see
-    /// [`Retrier::quiet_period`](crate::Retrier::quiet_period). [`Resumed`](Self::Resumed) or [`Stop`](Self::Stop) follows,
-    /// unless the call is dropped.
+    /// [`Retrier::quiet_period`](crate::Retrier::quiet_period). [`Resumed`](Self::Resumed) or [`Stop`](Self::Stop)
+    /// follows, unless the call is dropped.
     Held {
         /// For how long, as far as is known.
         after: Duration,
@@ -72,7 +72,8 @@ pub enum Action {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not implement `Debug`, which listeners need to print the errors of a call",
     label = "cannot be printed",
-    note = "add `#[derive(Debug)]` to `{Self}`; only a call of a bare policy, without guards, limits and listeners, does not need it"
+    note = "add `#[derive(Debug)]` to `{Self}`; only a call of a bare policy, without guards, limits and \
+            listeners, does not need it"
 )]
 pub trait EventError: Any + fmt::Debug {
     /// Returns `self` as `&dyn Any`, for downcasting.
@@ -95,9 +96,9 @@ impl<'a> Event<'a> {
         self.error?.as_any().downcast_ref()
     }
 
-    /// Returns the error of the attempt as an [`Error`], for its message and its sources, if its type is known to be one:
-    /// an I/O error, a boxed error, anyhow's and eyre's, [`Rejected`](crate::Rejected), and every type that the retrier
-    /// has a rule for or [looks into](crate::Retrier::look_into).
+    /// Returns the error of the attempt as an [`Error`], for its message and its sources, if its type is known to be
+    /// one: an I/O error, a boxed error, anyhow's and eyre's, [`Rejected`](crate::Rejected), and every type that the
+    /// retrier has a rule for or [looks into](crate::Retrier::look_into).
     #[must_use]
     pub fn as_error(&self) -> Option<&'a (dyn Error + 'static)> {
         let error = self.error?.as_any();

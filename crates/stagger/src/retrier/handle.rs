@@ -28,16 +28,16 @@ use crate::retrier::target::{BreakerModel, BudgetModel};
 /// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
 ///
 /// It has no type parameter: one retrier serves every error type, and rules are stored per error type. Clones share all
-/// state. Calls return [`Error<E>`](crate::Error); [`into_inner`](crate::RetryResultExt::into_inner) converts it back to the
-/// operation's own error.
+/// state. Calls return [`Error<E>`](crate::Error); [`into_inner`](crate::RetryResultExt::into_inner) converts it back
+/// to the operation's own error.
 ///
 /// A rule applies however the error is wrapped: see [`classify`](Self::classify).
 ///
-/// If the machine sleeps or the process is stopped while calls wait, all timers that came due meanwhile fire at once. A wait
-/// of at least 100 ms that ended more than a second ago is therefore spread again, once: over the longest delay that the
-/// policy could have drawn, but over no more time than it is late, and within the deadline and `max_elapsed`. Listeners are
-/// not told. The clock of the call's timer decides; whether the system's clock advances while the machine sleeps depends on
-/// the operating system. See [`spread_again`](crate::machine::spread_again).
+/// If the machine sleeps or the process is stopped while calls wait, all timers that came due meanwhile fire at once. A
+/// wait of at least 100 ms that ended more than a second ago is therefore spread again, once: over the longest delay
+/// that the policy could have drawn, but over no more time than it is late, and within the deadline and `max_elapsed`.
+/// Listeners are not told. The clock of the call's timer decides; whether the system's clock advances while the machine
+/// sleeps depends on the operating system. See [`spread_again`](crate::machine::spread_again).
 ///
 /// ```
 /// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
@@ -155,15 +155,15 @@ impl Retrier {
     /// [`QuietPeriod`](crate::guard::QuietPeriod). To use one for several retriers, see
     /// [`shared_quiet_period`](Self::shared_quiet_period). Default: none.
     ///
-    /// An attempt that is due waits for its turn if that comes within the deadline and `max_elapsed`. Otherwise the call
-    /// ends at once with [`StopReason::Quiet`](crate::StopReason::Quiet), and
-    /// [`Rejected::Quiet`](crate::Rejected::Quiet) if there was no attempt yet. The wait uses no attempt, and what the budget
-    /// charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
+    /// An attempt that is due waits for its turn if that comes within the deadline and `max_elapsed`. Otherwise the
+    /// call ends at once with [`StopReason::Quiet`](crate::StopReason::Quiet), and
+    /// [`Rejected::Quiet`](crate::Rejected::Quiet) if there was no attempt yet. The wait uses no attempt, and what the
+    /// budget charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
     ///
     /// One quiet period is for all calls of the retrier. A client of several targets, such as an HTTP client, has a
     /// [`QuietPeriod`](crate::guard::QuietPeriod) with these settings for each key instead: see
-    /// [`PollRetry::quiet_by_key`](crate::PollRetry::quiet_by_key). Limiters of other types serve all targets. Hedged copies
-    /// report their outcomes, but do not wait.
+    /// [`PollRetry::quiet_by_key`](crate::PollRetry::quiet_by_key). Limiters of other types serve all targets. Hedged
+    /// copies report their outcomes, but do not wait.
     ///
     /// ```
     /// use std::time::Duration;
@@ -172,7 +172,8 @@ impl Retrier {
     /// use stagger::{Outcome, Policy, Retrier, ServerHint, policy};
     ///
     /// const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(1));
-    /// let (clock, throttled) = (VirtualClock::new(), Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(10)))));
+    /// let hint = ServerHint::AtLeast(Duration::from_secs(10));
+    /// let (clock, throttled) = (VirtualClock::new(), Outcome::throttled(Some(hint)));
     /// let api = Retrier::new(POLICY).quiet_period(QuietPeriod::new()).classify_exactly(move |_: &&str| throttled);
     /// assert!(api.blocking_call(|_| Err::<(), _>("429")).timer(clock.clone()).run().is_err());
     /// // Another call, which has not met the server, waits before its first attempt.
@@ -209,15 +210,18 @@ impl Retrier {
     }
 
     /// Sets the pacer, which holds attempts to the rate that the server admits once it has refused one: see
-    /// [`Pacer`](crate::guard::Pacer). To use one for several retriers, see [`shared_pacer`](Self::shared_pacer). Default: none.
+    /// [`Pacer`](crate::guard::Pacer). To use one for several retriers, see [`shared_pacer`](Self::shared_pacer).
+    /// Default: none.
     ///
-    /// An attempt that is due, the first included, waits for its turn if that comes within the deadline and `max_elapsed` at
-    /// the present rate. Otherwise the call ends at once with [`StopReason::Pacer`](crate::StopReason::Pacer), and
-    /// [`Rejected::Paced`](crate::Rejected::Paced) if there was no attempt yet. The wait uses no attempt, and what the budget
-    /// charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
+    /// An attempt that is due, the first included, waits for its turn if that comes within the deadline and
+    /// `max_elapsed` at the present rate. Otherwise the call ends at once with
+    /// [`StopReason::Pacer`](crate::StopReason::Pacer), and [`Rejected::Paced`](crate::Rejected::Paced) if there was no
+    /// attempt yet. The wait uses no attempt, and what the budget charged for a retry is not charged again. The timeout
+    /// of an attempt does not run meanwhile.
     ///
-    /// One pacer is for all calls of the retrier, to whichever target. Items of a [`RetryQueue`](crate::queue::RetryQueue),
-    /// connections and hedged copies report their outcomes to it, but do not wait for it.
+    /// One pacer is for all calls of the retrier, to whichever target. Items of a
+    /// [`RetryQueue`](crate::queue::RetryQueue), connections and hedged copies report their outcomes to it, but do not
+    /// wait for it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -293,15 +297,16 @@ impl Retrier {
         self.change(|shared| shared.rules.set(outcome))
     }
 
-    /// Sets the rule for operations whose error is an `E` that does not implement `Error`, such as a `String`. Replaces an
-    /// earlier rule for `E`. It also applies to a `Box`, `Arc` or `Rc` of an `E`, but not to an error inside another.
+    /// Sets the rule for operations whose error is an `E` that does not implement `Error`, such as a `String`. Replaces
+    /// an earlier rule for `E`. It also applies to a `Box`, `Arc` or `Rc` of an `E`, but not to an error inside
+    /// another.
     #[must_use]
     pub fn classify_exactly<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
         self.change(|shared| shared.rules.set_exact(outcome))
     }
 
-    /// Classifies errors of type `E` by what their [`source`](core::error::Error::source) leads to, unless `E` has a rule:
-    /// for operations whose error is an enum of your own that wraps other errors. Boxed errors, and those in an
+    /// Classifies errors of type `E` by what their [`source`](core::error::Error::source) leads to, unless `E` has a
+    /// rule: for operations whose error is an enum of your own that wraps other errors. Boxed errors, and those in an
     /// `anyhow::Error` or `eyre::Report`, do not need it.
     #[must_use]
     pub fn look_into<E: RuleError>(self) -> Self {
@@ -315,8 +320,8 @@ impl Retrier {
         self.change(|shared| shared.listeners.push(Arc::new(listen)))
     }
 
-    /// Sets a strategy of your own, which computes the delays in place of the policy's backoff and jitter. Everything else
-    /// holds as before: the policy's limits, hints and spread, the guards, rules and listeners. Default: none.
+    /// Sets a strategy of your own, which computes the delays in place of the policy's backoff and jitter. Everything
+    /// else holds as before: the policy's limits, hints and spread, the guards, rules and listeners. Default: none.
     ///
     /// ```
     /// use std::time::Duration;
@@ -352,14 +357,15 @@ impl Retrier {
         self.change(|shared| shared.limits.last = last)
     }
 
-    /// Sets how many threads may be asleep at a time in the blocking calls of this retrier and its clones. Default: no limit.
+    /// Sets how many threads may be asleep at a time in the blocking calls of this retrier and its clones. Default: no
+    /// limit.
     ///
-    /// A blocking call holds its thread while it waits, so an outage can put all threads of a pool to sleep, and those that
-    /// serve other purposes with them. Where as many as allowed are asleep, a call that would have to wait stops instead,
-    /// with [`StopReason::Threads`](crate::StopReason::Threads) and its last error, and gives back what the budget charged.
-    /// Choose a limit below the size of the pool. With 0, blocking calls repeat only without a delay. A policy's spread
-    /// before the first attempt is a wait, too: without room for it, the attempt is made at once. Async calls hold no
-    /// thread, and are not counted.
+    /// A blocking call holds its thread while it waits, so an outage can put all threads of a pool to sleep, and those
+    /// that serve other purposes with them. Where as many as allowed are asleep, a call that would have to wait stops
+    /// instead, with [`StopReason::Threads`](crate::StopReason::Threads) and its last error, and gives back what the
+    /// budget charged. Choose a limit below the size of the pool. With 0, blocking calls repeat only without a delay. A
+    /// policy's spread before the first attempt is a wait, too: without room for it, the attempt is made at once. Async
+    /// calls hold no thread, and are not counted.
     ///
     /// ```
     /// use stagger::testing::NoSleep;

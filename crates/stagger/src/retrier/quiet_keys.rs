@@ -12,8 +12,8 @@ use stagger_core::{FailureKind, HintMode, Instant, Outcome, Policy, Seed, Server
 
 use crate::control::keyed::Keyed;
 
-/// The quiet periods of a retrier's keys. A key has one from the first hint on, until it is at rest again: while no server
-/// asks for quiet, a call costs the question whether there is any.
+/// The quiet periods of a retrier's keys. A key has one from the first hint on, until it is at rest again: while no
+/// server asks for quiet, a call costs the question whether there is any.
 #[derive(Debug, Default)]
 pub(crate) struct QuietKeys {
     /// The quiet period with the settings of all, if the retrier was given one.
@@ -159,8 +159,8 @@ impl QuietKeys {
         }
     }
 
-    /// Calls `show` with every quiet period, and returns the sums of those that are no longer there; `None` if no client has
-    /// keys.
+    /// Calls `show` with every quiet period, and returns the sums of those that are no longer there; `None` if no
+    /// client has keys.
     #[cfg(any(feature = "metrics", feature = "tracing"))]
     pub(crate) fn for_each(&self, mut show: impl FnMut(&QuietPeriod)) -> Option<[u64; 4]> {
         let table = self.table()?;
@@ -213,7 +213,8 @@ impl QuietTable {
     }
 }
 
-/// Returns the quiet period that a client has by default: armed by hints alone, of which it follows as much as the policy.
+/// Returns the quiet period that a client has by default: armed by hints alone, of which it follows as much as the
+/// policy.
 fn by_default(policy: &Policy) -> Option<QuietPeriod> {
     let max_hint = policy.max_hint().unwrap_or(DAY).min(DAY);
     let followed = match policy.hint_mode() {
@@ -230,8 +231,8 @@ struct KeyShares {
     /// Zero is none.
     keys: [AtomicU64; 64],
     next: AtomicUsize,
-    /// After how many successes one is looked at; zero if none is. A random number, because a caller may take turns between
-    /// its keys.
+    /// After how many successes one is looked at; zero if none is. A random number, because a caller may take turns
+    /// between its keys.
     after: AtomicU64,
 }
 

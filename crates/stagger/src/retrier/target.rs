@@ -108,8 +108,8 @@ impl RetrierState {
         Some(targets.of(&*key(&name()), now()))
     }
 
-    /// Returns whether the guards of a target are created when a call to it fails. Listeners are told how many retries are
-    /// left, so with listeners they are there from the start.
+    /// Returns whether the guards of a target are created when a call to it fails. Listeners are told how many retries
+    /// are left, so with listeners they are there from the start.
     #[inline]
     pub(crate) fn creates_targets_late(&self) -> bool {
         self.creates_targets_late && !self.has_listeners()
@@ -134,8 +134,8 @@ impl RetrierState {
         }
     }
 
-    /// Returns whether a target's guards can be created late, once it has failed: the table of targets is there, and each
-    /// target has a budget that need not be told of every call, and nothing else.
+    /// Returns whether a target's guards can be created late, once it has failed: the table of targets is there, and
+    /// each target has a budget that need not be told of every call, and nothing else.
     pub(crate) fn can_create_targets_late(&self) -> bool {
         let (Some(_), Some(budget)) = (&self.targets, &self.budget_model) else { return false };
         self.breaker.is_none() && self.control.is_none() && !budget.needs_every_call()

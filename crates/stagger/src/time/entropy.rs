@@ -48,10 +48,10 @@ const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
 /// clock in nanoseconds, so that a process that was forked, or restored from a snapshot of its machine, diverges from
 /// its copy with its next call.
 ///
-/// On `wasm32-unknown-unknown` the standard library has neither entropy nor a wall clock: seeds differ within one instance of
-/// a module, and **are the same in every instance**, so that many clients would draw the same delays. There, create a seed from
-/// the host's random numbers, such as `crypto.getRandomValues`, and set it with [`Retrier::seed`](crate::Retrier::seed) or on
-/// the call.
+/// On `wasm32-unknown-unknown` the standard library has neither entropy nor a wall clock: seeds differ within one
+/// instance of a module, and **are the same in every instance**, so that many clients would draw the same delays.
+/// There, create a seed from the host's random numbers, such as `crypto.getRandomValues`, and set it with
+/// [`Retrier::seed`](crate::Retrier::seed) or on the call.
 ///
 /// ```
 /// assert_ne!(stagger::seed(), stagger::seed());
@@ -61,9 +61,9 @@ pub fn seed() -> Seed {
     seed_at(wall_clock_nanos())
 }
 
-/// Draws the secret of an [`Admission`](crate::admission::Admission) from the operating system's randomness, by way of the
-/// keys of the standard library's hash maps. Each call returns another one. On `wasm32-unknown-unknown`, where the library has
-/// no randomness, the secret can be guessed, as [`seed`] can: use [`Secret::new`] there.
+/// Draws the secret of an [`Admission`](crate::admission::Admission) from the operating system's randomness, by way of
+/// the keys of the standard library's hash maps. Each call returns another one. On `wasm32-unknown-unknown`, where the
+/// library has no randomness, the secret can be guessed, as [`seed`] can: use [`Secret::new`] there.
 ///
 /// ```
 /// use stagger::admission::{Admission, random_secret};

@@ -29,8 +29,8 @@ use super::timer::Sleep;
 ///
 /// # Panics
 ///
-/// Tokio panics when a sleep or a time limit begins outside a runtime, or in one that was built without `enable_time` or
-/// `enable_all`.
+/// Tokio panics when a sleep or a time limit begins outside a runtime, or in one that was built without `enable_time`
+/// or `enable_all`.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tokio;

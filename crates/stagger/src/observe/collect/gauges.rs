@@ -92,8 +92,8 @@ impl<C: Clock> Gauges<C> {
         self.collector(move |now| record_quiet(&target, &quiet, now))
     }
 
-    /// Adds quiet periods by key: how many there are, how many of them hold calls now, and how many calls wait. The keys are
-    /// not labels: see [`keyed_budgets`](Self::keyed_budgets).
+    /// Adds quiet periods by key: how many there are, how many of them hold calls now, and how many calls wait. The
+    /// keys are not labels: see [`keyed_budgets`](Self::keyed_budgets).
     #[must_use]
     pub fn keyed_quiet_periods<K>(self, target: &str, periods: Arc<Keyed<K, QuietPeriod>>) -> Self
     where
@@ -103,11 +103,12 @@ impl<C: Clock> Gauges<C> {
         self.collector(move |now| record_keyed_quiet(&target, &periods, now))
     }
 
-    /// Adds budgets by key: how many there are, how many have no retry left, and the fewest retries that one of them has
-    /// left. The keys are not labels, since they may come from outside the program; to see them, use
+    /// Adds budgets by key: how many there are, how many have no retry left, and the fewest retries that one of them
+    /// has left. The keys are not labels, since they may come from outside the program; to see them, use
     /// [`Keyed::for_each`].
     ///
-    /// The budget that keys without a place share counts as one of those without a retry left, and not as one of the keys.
+    /// The budget that keys without a place share counts as one of those without a retry left, and not as one of the
+    /// keys.
     #[must_use]
     pub fn keyed_budgets<K, B>(self, target: &str, budgets: Arc<Keyed<K, B>>) -> Self
     where
@@ -130,8 +131,8 @@ impl<C: Clock> Gauges<C> {
         self.collector(move |now| record_breakers(&target, &breakers, now))
     }
 
-    /// Adds the guards that this retrier makes for each of its targets, such as the origins of an HTTP client, under the
-    /// retrier's name: as [`keyed_budgets`](Self::keyed_budgets), [`keyed_breakers`](Self::keyed_breakers) and
+    /// Adds the guards that this retrier makes for each of its targets, such as the origins of an HTTP client, under
+    /// the retrier's name: as [`keyed_budgets`](Self::keyed_budgets), [`keyed_breakers`](Self::keyed_breakers) and
     /// [`quiet_period`](Self::quiet_period) do.
     ///
     /// Pass the retrier that the client is given, or a clone of it, after its name, guards and controls were set: the

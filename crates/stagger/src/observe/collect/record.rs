@@ -10,7 +10,8 @@ use crate::queue::batch::BatchResult;
 /// ```
 /// # use stagger::hedge::Hedge;
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let report = stagger::hedge::hedge(&Hedge::after(std::time::Duration::from_millis(100)), async || Ok::<_, ()>(7)).with_report().await;
+/// let hedge = Hedge::after(std::time::Duration::from_millis(100));
+/// let report = stagger::hedge::hedge(&hedge, async || Ok::<_, ()>(7)).with_report().await;
 /// stagger::observe::record_hedged("api", &report);
 /// # assert_eq!(report.result, Ok(7));
 /// # });

@@ -24,8 +24,9 @@ use crate::time::{Deadline, Sleep};
 ///
 /// | failed in an attempt | outcome of the attempt, for policy and guards |
 /// |---|---|
-/// | items that can be retried | failed; throttled if any item was, else transient if any was, else local exhaustion; with the longest hint |
-/// | all items, none of them processed | not processed: repeated immediately, once; if only some items were not processed, a transient failure |
+/// | items that can be retried | throttled if any was, else transient if any was, else local; the longest hint |
+/// | all items, none of them processed | not processed: repeated immediately, once |
+/// | only some items, not processed | a transient failure |
 /// | permanent failures only | permanent: the server responded |
 /// | no item | success |
 ///
@@ -37,8 +38,8 @@ use crate::time::{Deadline, Sleep};
 ///   failed.
 /// - **No item is lost**: [`finish`](Self::finish) returns every item with its result. In the middle of an attempt, all
 ///   its items count as failed, to be redelivered, although some may have succeeded.
-/// - **Queue**: failed items [continue in a `RetryQueue`](crate::queue::RetryQueue::push_from_batch), and items that are
-///   due in one [continue here](Self::with_pending), each with its number of attempts and its start.
+/// - **Queue**: failed items [continue in a `RetryQueue`](crate::queue::RetryQueue::push_from_batch), and items that
+///   are due in one [continue here](Self::with_pending), each with its number of attempts and its start.
 /// - **Crashes**: persist [`pending`](Self::pending) before an attempt that may kill the process. Each item counts the
 ///   attempt, so make the next one with each item alone, or the others are given up with the one that kills.
 ///
@@ -50,7 +51,10 @@ use crate::time::{Deadline, Sleep};
 ///
 /// # struct Answer { failed: Vec<(&'static str, u16)> }
 /// # let mut rounds = 0;
-/// # let mut send = async |items: Vec<&u32>| { rounds += 1; Answer { failed: if rounds == 1 { vec![("b", 503), ("c", 400)] } else { vec![] } } };
+/// # let mut send = async |items: Vec<&u32>| {
+/// #     rounds += 1;
+/// #     Answer { failed: if rounds == 1 { vec![("b", 503), ("c", 400)] } else { vec![] } }
+/// # };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// let mut batch = Batch::new(&POLICY, [("a", 1), ("b", 2), ("c", 3)]);
 /// while batch.next_attempt().await {
@@ -168,8 +172,8 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
         self
     }
 
-    /// Sets how often each item so far was attempted before, as the service reports it (SQS: `ApproximateReceiveCount` −
-    /// 1). Default: 0, and for [pending](Self::with_pending) items their own number.
+    /// Sets how often each item so far was attempted before, as the service reports it (SQS: `ApproximateReceiveCount`
+    /// − 1). Default: 0, and for [pending](Self::with_pending) items their own number.
     #[must_use]
     pub fn attempts_before(mut self, attempts: impl Fn(&T) -> u32) -> Self {
         for entry in &mut self.entries {

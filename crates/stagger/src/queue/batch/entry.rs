@@ -77,8 +77,8 @@ pub struct Failed<T, E> {
 }
 
 impl<T, E> Entry<T, E> {
-    /// Returns what a queue needs to continue with this item. The outcome of an attempt that was not completed counts as
-    /// transient.
+    /// Returns what a queue needs to continue with this item. The outcome of an attempt that was not completed counts
+    /// as transient.
     pub(super) fn history(&self) -> History {
         let outcome = if self.outcome == Outcome::Success { Outcome::TRANSIENT } else { self.outcome };
         History { outcome: self.was_attempted.then_some(outcome), start: self.start, seed: self.seed }
