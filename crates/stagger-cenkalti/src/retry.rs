@@ -138,6 +138,12 @@ pin_project! {
 }
 
 /// The state of a call.
+///
+/// ```text
+/// Fresh → Due → Attempting ── success, permanent, or no delay left ──→ Ended
+///          ↑        │ fails                                             ↑
+///          └── Sleeping, or NoWait if the delay is zero ── cancelled ───┘
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Fresh,

@@ -229,6 +229,10 @@ where
         if self.state.is_none() {
             self.as_mut().start();
         }
+        // An attempt ends the call                   → ready
+        // All have failed, and no copy will follow   → ready, with the error of the first
+        // The next copy is due                       → launch it, and poll it at once
+        // Otherwise                                  → sleep until a copy is due, or wait for the attempts alone
         loop {
             if let Some(end) = self.as_mut().poll_attempts(cx) {
                 return Poll::Ready(end.into());

@@ -60,13 +60,19 @@ pub(crate) struct Call<X: Options, C: Clock + Clone> {
     /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
     pub(super) seed: Seed,
     pub(super) permits: X::Permits<C>,
-    /// Valid if [`wait`](super::wait) says so in the flags.
+    /// Valid if one of the flags of [`wait`](super::wait) is set.
     pub(super) not_before: NotBefore,
     pub(crate) phase: Phase,
     pub(super) flags: u8,
 }
 
 /// The state of a call.
+///
+/// ```text
+/// Fresh ──→ Due ──→ Attempting, or Timed if the attempt has a time limit ──→ Ended
+///     ↘      ↑           │ fails, and another attempt follows
+///   Sleeping, or Yielding after 64 attempts without a delay
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -285,8 +291,9 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.failed_unless(listener, outcome, error, resolution, |_, _| None)
     }
 
-    /// Records like [`failed`](Self::failed), but stops before a retry that `refuse` has a reason against, for the
-    /// delay that was decided on.
+    /// Records like [`failed`](Self::failed), but stops before a retry if `refuse` returns a reason: for a blocking call
+    /// whose delay no further thread may sleep through.
+    // Inlined into each driver: a decision that is returned through memory costs a plain call more than the decision.
     #[inline(always)]
     pub(crate) fn failed_unless<E, L: Listen>(
         &mut self,

@@ -5,7 +5,7 @@ use stagger_core::{Guards, Instant, NestedRetries, Outcome};
 
 use crate::time::Clock;
 
-/// The progress of an attempt, which decides how its permits are settled if it goes no further.
+/// The progress of an attempt, which decides how its permits are settled if the call ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitStage {
     /// There are no permits.
@@ -50,7 +50,7 @@ pub trait PermitSlot<X, C> {
     /// Records how far the attempt has come.
     fn set_stage(&mut self, stage: PermitStage);
 
-    /// Settles the permits of an attempt that goes no further.
+    /// Settles the permits of an attempt that ends here.
     fn settle(&mut self);
 }
 
@@ -174,7 +174,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         }
     }
 
-    /// Settles the permits of an attempt that goes no further.
+    /// Settles the permits of an attempt that ends here.
     #[inline]
     pub(crate) fn settle(&mut self) {
         if self.stage != PermitStage::Settled {

@@ -74,7 +74,7 @@ impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
         error: Option<&E>,
         resolution: Duration,
     ) -> Next {
-        // An item that waits in a queue is a call of its own, wherever it was put there.
+        // A queued item is not nested, even if it was pushed inside an attempt of another call.
         let (nested, clock) = (NestedRetries::Allow, &self.clock);
         let guards = self.options.guards().nested(nested);
         let mut retry =

@@ -79,6 +79,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
     for link in links(error) {
         root = link;
         let known = match link.downcast_ref::<std::io::Error>() {
+            // `io::Error::other` wraps errors of any type, and its kind says nothing about them.
             Some(error) if error.kind() == std::io::ErrorKind::Other => {
                 wrapper = wrapper.or(Some(error));
                 None

@@ -43,8 +43,10 @@ const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hin
 /// `EMFILE`, `ENFILE`, `ENOBUFS`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const EXHAUSTED: [i32; 3] = [24, 23, 105];
+/// `WSAEMFILE`, `ERROR_TOO_MANY_OPEN_FILES`, `WSAENOBUFS`.
 #[cfg(windows)]
 const EXHAUSTED: [i32; 3] = [10024, 4, 10055];
+/// `EMFILE`, `ENFILE`, `ENOBUFS` of the BSDs and macOS.
 #[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
 const EXHAUSTED: [i32; 3] = [24, 23, 55];
 

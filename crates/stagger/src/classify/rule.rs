@@ -203,6 +203,7 @@ impl RuleSet {
 
     /// Returns the outcome by the outermost error of the chain that has a mark or a rule.
     pub(crate) fn explicit(&self, error: &dyn Any) -> Option<Outcome> {
+        // The operation's own type comes first. It need not implement `Error`, so no chain may contain it.
         let by_type = self.0.values().find_map(|rule| rule.outcome(error));
         if by_type.is_some() {
             return by_type;

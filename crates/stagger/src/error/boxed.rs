@@ -37,6 +37,7 @@ impl BoxedError {
     /// it, the outermost error that it holds can no longer be downcast to.
     #[must_use]
     pub fn new<E: Into<Box<dyn Error + Send + Sync>> + 'static>(error: E) -> Self {
+        // The slot is downcast to, and not the error, so that a match can be moved out without a box.
         let mut error = Some(error);
         let slot: &mut dyn Any = &mut error;
         #[cfg(feature = "anyhow")]

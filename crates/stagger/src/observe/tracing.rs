@@ -45,7 +45,7 @@ pub fn tracing_with_clock(
             return;
         }
         let (limit, is_enabled) = match event.action {
-            // Rare, and with a limit of its own: the call that is then given up is told as well.
+            // Rare, and limited separately, so that it does not silence the event of a call that is then given up.
             _ if event.unreachable.is_some() => (&reports, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             Action::Stop(_) => (&stops, tracing::enabled!(target: "stagger", tracing::Level::WARN)),
             _ => (&retries, tracing::enabled!(target: "stagger", tracing::Level::DEBUG)),

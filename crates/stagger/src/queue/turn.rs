@@ -12,7 +12,7 @@ use crate::retrier::handle::Retrier;
 use crate::time::Sleep;
 
 /// The places of a queue among the calls that wait for a quiet period to end. Its items take turns in them, and wait in
-/// the queue, where they can be cancelled. There are two, so that somebody still waits when the first one starts:
+/// the queue, where they can be cancelled. There are two, so that one item still waits when the first one starts:
 /// otherwise the paced return would end, and all other items would start at once.
 pub(super) struct QueueTurn<S: Sleep> {
     quiet: Option<Arc<dyn Limiter>>,

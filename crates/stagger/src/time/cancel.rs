@@ -56,6 +56,7 @@ impl Cancel {
     pub fn sleep(&self, length: Duration) {
         let start = Instant::now();
         let mut cancelled = self.lock();
+        // A condition variable may wake up without a notification.
         while !*cancelled {
             let left = length.saturating_sub(start.elapsed());
             if left.is_zero() {
