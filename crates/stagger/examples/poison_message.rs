@@ -1,6 +1,6 @@
-//! A poison message: its job aborts the worker. Each worker stores the messages with their attempts before it makes one,
-//! so the message is delayed, counted and given up like any that fails, and no other message is lost with it. On real
-//! time, with real processes and files, in about a second.
+//! A poison message: its job aborts the worker. Each worker stores the messages with their attempts before it makes
+//! one, so the message is delayed, counted and given up like any that fails, and no other message is lost with it. On
+//! real time, with real processes and files, in about a second.
 //!
 //! ```sh
 //! cargo run -p stagger --features serde --example poison_message

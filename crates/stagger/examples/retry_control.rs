@@ -1,5 +1,5 @@
-//! An operator control in an incident: a client throttles its retries, disables them and enables them again while it runs.
-//! On virtual time.
+//! An operator control in an incident: a client throttles its retries, disables them and enables them again while it
+//! runs. On virtual time.
 //!
 //! ```sh
 //! cargo run -p stagger --example retry_control

@@ -13,10 +13,8 @@ mod suite {
     mod conversions;
     mod dropping;
     mod entry_points;
-    mod error_texts;
     mod errors;
     mod events;
-    mod fairness;
     mod hedging;
     mod hints;
     mod keyed;
@@ -35,20 +33,16 @@ mod suite {
     mod queue;
     mod quiet;
     mod quiet_elsewhere;
-    mod quiet_fast_path;
     mod reconnect;
     mod retrier;
     #[cfg(unix)]
     mod servers;
     mod size;
-    mod sleeping_threads;
     #[cfg(unix)]
     mod sockets;
     mod spawn;
-    mod strategies;
     mod support;
     mod ticker;
-    mod timer_resolution;
     mod timers;
     mod wrappings;
 }

@@ -147,8 +147,8 @@ fn ck_15_elapsed_time_starts_at_the_last_reset() {
     assert_eq!(b.elapsed(), SECOND);
 }
 
-/// Not supported: the package's own loops sleep for a custom stop value (here one minute) and then continue forever. Here
-/// the stop value cannot be set, and the retries of the row stop.
+/// Not supported: the package's own loops sleep for a custom stop value (here one minute) and then continue forever.
+/// Here the stop value cannot be set, and the retries of the row stop.
 #[test]
 fn ck_17_the_stop_value_is_not_configurable() {
     let clock = VirtualClock::new();
@@ -185,7 +185,8 @@ fn an_elapsed_limit_of_zero_is_not_unlimited() {
     assert_eq!(at(Some(Duration::MAX)).map(|next| next > Duration::ZERO), Some(true));
 }
 
-/// Version 3 checked the limit before the draw, against the elapsed time alone. A custom backoff can implement that rule.
+/// Version 3 checked the limit before the draw, against the elapsed time alone. A custom backoff can implement that
+/// rule.
 #[test]
 fn ck_21_a_custom_backoff_implements_the_rule_of_version_3() {
     struct VersionThree(ExponentialBackOff<VirtualClock>, Duration);

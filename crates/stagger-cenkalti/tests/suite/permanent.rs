@@ -90,8 +90,8 @@ fn ck_37_an_outermost_mark_is_removed() {
     assert_eq!(error, Err(Eof));
 }
 
-/// In the row, only the inner error is returned and the context of the wrappers is lost. Here the chain is kept. To get the
-/// inner error, unwrap it in the operation.
+/// In the row, only the inner error is returned and the context of the wrappers is lost. Here the chain is kept. To get
+/// the inner error, unwrap it in the operation.
 #[test]
 fn ck_37_wrappers_of_a_permanent_error_are_kept() {
     let (_, error) = calls_and_error(|| Boxed::from(Wrapped(permanent(Eof))));

@@ -189,7 +189,8 @@ fn meaning_15_the_depth_is_set_only_while_the_attempt_is_polled() {
     block_on(futures_lite::future::zip(async { call.await.unwrap() }, outside));
 }
 
-/// Depth is read once, at the first poll of the inner call: a call first polled outside keeps retrying when polled inside.
+/// Depth is read once, at the first poll of the inner call: a call first polled outside keeps retrying when polled
+/// inside.
 #[test]
 fn meaning_15_depth_is_read_at_the_first_poll() {
     let inner = || Box::pin(retry_with_timer(&THREE, PendingTimer::default(), || ready(Err::<(), _>("no"))).detailed());
@@ -296,7 +297,8 @@ fn meaning_15_share_budget_without_a_budget_does_not_retry() {
     assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(StopReason::Nested));
 }
 
-/// The inner first attempt is part of the outer attempt: the budget must not see it as another call, failure or success.
+/// The inner first attempt is part of the outer attempt: the budget must not see it as another call, failure or
+/// success.
 #[test]
 fn meaning_15_a_shared_budget_records_each_attempt_once() {
     let lifetime = Arc::new(Lifetime::new());

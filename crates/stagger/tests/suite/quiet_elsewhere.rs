@@ -43,7 +43,8 @@ async fn items_that_are_due_stay_in_the_queue_during_a_pause_and_then_start_one_
     assert_eq!((queue.len(), waiting(&quiet)), (2_000, 1), "one place is enough, and nothing is rejected");
     // An item that waits can be cancelled.
     assert_eq!(queue.cancel(keys[1]), Some(1));
-    // The probe, the first of the return, and then one per second and a little more, because no success was seen before.
+    // The probe, the first of the return, and then one per second and a little more, because no success was seen
+    // before.
     for (item, second) in [(2, 10), (3, 10), (4, 11), (5, 11), (6, 12), (7, 13)] {
         let job = queue.next().await.unwrap().unwrap();
         let waited = (TokioInstant::now() - start).as_secs();

@@ -1,11 +1,13 @@
 //! Calls that must be `Send` and spawnable whatever they borrow. Compiling is the main check.
 
+use core::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use stagger::reconnect::Reconnect;
 use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy};
 
-use super::support::{RecordingBreaker, RecordingBudget, ms};
+use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
 
 const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(5));
 
@@ -197,7 +199,7 @@ fn blocking_calls_can_be_sent_to_other_threads() {
 /// A call that is not `Send` runs on a `LocalSet`.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_not_send_can_be_spawned_locally() {
-    let calls = std::rc::Rc::new(core::cell::Cell::new(0));
+    let calls = Rc::new(Cell::new(0));
     let task_calls = calls.clone();
     let local = tokio::task::LocalSet::new();
     let task = local.spawn_local(async move {
@@ -217,4 +219,44 @@ async fn a_call_can_be_stored_as_a_trait_object() {
     let call: core::pin::Pin<Box<dyn Future<Output = Result<usize, MyError>> + Send>> =
         Box::pin(stagger::retry(&POLICY, async || get("a").await));
     assert_eq!(call.await, Ok(1));
+}
+
+// A call with immediately ready attempts and zero delays still yields to other tasks.
+
+const EAGER: Policy = policy!(zero().unlimited_attempts());
+
+/// Returns an operation that fails until another task on this thread has run, and panics if that takes too long.
+fn fails_until_another_task_runs() -> impl Fn() -> Result<(), Fail> {
+    let (other_ran, calls) = (Rc::new(Cell::new(0)), Cell::new(0_u32));
+    let flag = Rc::clone(&other_ran);
+    tokio::task::spawn_local(async move { flag.set(1) });
+    move || {
+        calls.set(calls.get() + 1);
+        assert!(calls.get() < 10_000, "no other task has run");
+        if other_ran.get() == 0 { Err(Fail::TRANSIENT) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn endless_calls_without_delays_yield_to_other_tasks() {
+    let tasks = tokio::task::LocalSet::new();
+    tasks
+        .run_until(async {
+            let operation = fails_until_another_task_runs();
+            stagger::retry(&EAGER, async || operation()).await.unwrap();
+
+            let retrier = Retrier::new(EAGER);
+            let operation = fails_until_another_task_runs();
+            retrier.run(async || operation()).await.unwrap();
+            let operation = fails_until_another_task_runs();
+            retrier.run_with(&mut (), async |(), _| operation()).await.unwrap();
+
+            let operation = fails_until_another_task_runs();
+            let mut call = retrier.call();
+            while call.attempt(async { operation() }).await.is_none() {}
+
+            let operation = fails_until_another_task_runs();
+            Reconnect::new(EAGER, async || operation()).next().await.unwrap();
+        })
+        .await;
 }

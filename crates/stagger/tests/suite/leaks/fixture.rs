@@ -138,8 +138,8 @@ impl Fixture {
         self.count(|counts| counts.attempts.total)
     }
 
-    /// Asserts that no permit is outstanding, that only started attempts are charged, and that the next call is retried and
-    /// succeeds.
+    /// Asserts that no permit is outstanding, that only started attempts are charged, and that the next call is retried
+    /// and succeeds.
     pub(super) fn expect_settled(&self, how: impl core::fmt::Debug) {
         let what = (self.driver, self.kind, self.panic_point, how);
         let attempts = self.count(|counts| counts.attempts);

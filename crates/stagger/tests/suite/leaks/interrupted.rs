@@ -1,14 +1,22 @@
-//! Calls interrupted from outside: dropped after a number of polls or at a point in time.
+//! Calls interrupted from outside, from inside by a panic, and at each stage of an attempt.
 
-use core::pin::Pin;
+use core::future::poll_fn;
+use core::panic::AssertUnwindSafe;
+use core::pin::{Pin, pin};
 use core::time::Duration;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
+use stagger::machine::ReconnectStep;
+use stagger::reconnect::ReconnectDriver;
+use stagger::testing::{NoSleep, VirtualClock};
 use stagger::time::Tokio;
+use stagger::{Outcome, PollRetry, Retrier};
 use tokio::time::{sleep, timeout};
 
+use super::fixture::POLICY;
 use super::{Driver, PanicPoint, for_each_guard};
-use crate::suite::support::{PendingTimer, ms, poll_times};
+use crate::suite::support::{PendingTimer, RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 
 #[test]
 fn a_call_dropped_at_any_poll_leaks_no_permits() {
@@ -77,4 +85,126 @@ async fn an_aborted_task_leaks_no_permits() {
         task.await.is_ok()
     })
     .await;
+}
+
+// Calls interrupted from inside: a function of the caller panics.
+
+/// Panics at the first, the second and each further point of `panic_point`, and drops the calls.
+fn panic_at_each_point(drivers: &[Driver], panic_point: fn(u64) -> PanicPoint) {
+    for_each_guard(drivers, |driver, new_fixture| {
+        for nth in 1.. {
+            let fixture = new_fixture(panic_point(nth));
+            let mut calls = Box::pin(driver.drive(Arc::clone(&fixture), PendingTimer::default()));
+            let result = catch_unwind(AssertUnwindSafe(|| poll_times(calls.as_mut(), 1_000)));
+            drop(calls);
+            fixture.expect_settled("panicked");
+            if let Ok(result) = result {
+                assert!(result.is_ready(), "{driver:?} never completes");
+                assert!(nth > 1, "{driver:?} never reached {:?}", panic_point(1));
+                break;
+            }
+        }
+    });
+}
+
+fn all_drivers() -> Vec<Driver> {
+    [&Driver::ASYNC[..], &Driver::BLOCKING].concat()
+}
+
+#[test]
+fn a_panicking_attempt_leaks_no_permits() {
+    panic_at_each_point(&all_drivers(), PanicPoint::Attempt);
+}
+
+#[test]
+fn an_operation_panicking_before_its_future_leaks_no_permits() {
+    panic_at_each_point(&all_drivers(), PanicPoint::BeforeFuture);
+}
+
+#[test]
+fn a_panicking_classifier_leaks_no_permits() {
+    panic_at_each_point(&all_drivers(), PanicPoint::Classifier);
+}
+
+#[test]
+fn a_panicking_listener_leaks_no_permits() {
+    let with_listener: Vec<_> = all_drivers().into_iter().filter(|driver| driver.has_listener()).collect();
+    panic_at_each_point(&with_listener, PanicPoint::Listener);
+}
+
+// The stage in which an attempt is dropped decides how its permits are settled.
+
+/// A stage: its name, the steps that lead to it, the outcomes that the budget and the breaker have recorded after the
+/// drop, and the number of permits that the budget got back.
+type Stage<T> = (&'static str, &'static [fn(&mut T)], &'static [Outcome], &'static [Outcome], u32);
+
+const FAILED: Outcome = Outcome::TRANSIENT;
+const CANCELLED: Outcome = Outcome::Cancelled;
+const SUCCESS: Outcome = Outcome::Success;
+
+/// Drops a driver in each of these stages.
+fn assert_settled_by_stage<T>(make: impl Fn(Retrier) -> T, stages: &[Stage<T>]) {
+    for (name, steps, to_budget, to_breaker, released) in stages {
+        let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(99, ms(1))));
+        let mut driver = make(guarded(POLICY, &budget, &breaker));
+        steps.iter().for_each(|step| step(&mut driver));
+        drop(driver);
+        let (seen, seen_by_breaker) = (budget.snapshot(), breaker.snapshot());
+        assert_eq!((&*seen.recorded, seen.released), (*to_budget, *released), "{name}");
+        assert_eq!(seen_by_breaker.recorded, *to_breaker, "{name}");
+        assert_eq!((budget.in_flight(), breaker.in_flight()), (0, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_call_settles_its_permits_by_the_stage_in_which_it_is_dropped() {
+    type Call = PollRetry<NoSleep>;
+    const BEGIN: fn(&mut Call) = |call| assert!(poll_times(pin!(poll_fn(|cx| call.poll_begin(cx))), 1).is_ready());
+    const ATTEMPT: fn(&mut Call) = |call| call.attempt(|| ());
+    const FAIL: fn(&mut Call) = |call| assert_eq!(call.failed::<()>(FAILED, None), None);
+    assert_settled_by_stage(
+        |retrier| PollRetry::new(&retrier, NoSleep),
+        &[
+            ("not started", &[], &[], &[], 0),
+            ("first attempt admitted", &[BEGIN], &[], &[CANCELLED], 1),
+            ("first attempt in progress", &[BEGIN, ATTEMPT], &[CANCELLED], &[CANCELLED], 0),
+            ("waiting", &[BEGIN, ATTEMPT, FAIL], &[FAILED], &[FAILED], 1),
+            ("retry admitted", &[BEGIN, ATTEMPT, FAIL, BEGIN], &[FAILED], &[FAILED, CANCELLED], 1),
+            (
+                "retry in progress",
+                &[BEGIN, ATTEMPT, FAIL, BEGIN, ATTEMPT],
+                &[FAILED, CANCELLED],
+                &[FAILED, CANCELLED],
+                0,
+            ),
+            ("ended", &[BEGIN, ATTEMPT, |call| call.succeeded()], &[SUCCESS], &[SUCCESS], 0),
+        ],
+    );
+}
+
+#[test]
+fn a_reconnect_driver_settles_its_permits_by_the_stage_in_which_it_is_dropped() {
+    type Driver = ReconnectDriver<VirtualClock>;
+    const START: fn(&mut Driver) = |driver| assert!(matches!(driver.reconnect_now(), ReconnectStep::Connect { .. }));
+    const END: fn(&mut Driver) = |driver| {
+        let step = driver.ended::<()>(driver.generation(), FAILED, None);
+        assert!(matches!(step, ReconnectStep::Wait { .. }), "{step:?}");
+    };
+    const RETRY: fn(&mut Driver) = |driver| {
+        driver.clock().advance(ms(10));
+        assert!(matches!(driver.due(), ReconnectStep::Connect { .. }));
+    };
+    const OPEN: fn(&mut Driver) = |driver| assert_eq!(driver.opened(driver.generation()), ReconnectStep::Rest);
+    assert_settled_by_stage(
+        |retrier| ReconnectDriver::new(retrier, VirtualClock::new()),
+        &[
+            ("idle", &[], &[], &[], 0),
+            ("connecting", &[START], &[CANCELLED], &[CANCELLED], 0),
+            ("waiting", &[START, END], &[FAILED], &[FAILED], 1),
+            ("connecting again", &[START, END, RETRY], &[FAILED, CANCELLED], &[FAILED, CANCELLED], 0),
+            ("open", &[START, OPEN], &[SUCCESS], &[SUCCESS], 0),
+            ("waiting after a loss", &[START, OPEN, END], &[SUCCESS], &[SUCCESS], 1),
+            ("closed", &[START, OPEN, ReconnectDriver::close], &[SUCCESS], &[SUCCESS], 0),
+        ],
+    );
 }

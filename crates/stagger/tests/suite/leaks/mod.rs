@@ -2,17 +2,15 @@
 //! await, loses a race, times out or panics leaves no permit outstanding, and later calls see the guards as if it had
 //! not been interrupted.
 //!
-//! [`budgets`] lists every budget with the snapshot it must show after the attempts made, each [driver](Driver) runs with
-//! each budget and a breaker, and [`Fixture`] checks both guards afterwards. Tests of a single driver are in
+//! [`budgets`] lists every budget with the snapshot it must show after the attempts made, each [driver](Driver) runs
+//! with each budget and a breaker, and [`Fixture`] checks both guards afterwards. Tests of a single driver are in
 //! [`single_driver`].
 
 mod budgets;
 mod driver;
 mod fixture;
 mod interrupted;
-mod panics;
 mod single_driver;
-mod stages;
 
 use std::sync::Arc;
 

@@ -150,8 +150,8 @@ fn a_change_emits_one_event_and_collecting_emits_none() {
     assert!(events().is_empty());
 }
 
-/// The values of the metrics of guards by key: keys with a budget, budgets without a retry left, fewest retries left, keys with
-/// a breaker, breakers that reject.
+/// The values of the metrics of guards by key: keys with a budget, budgets without a retry left, fewest retries left,
+/// keys with a breaker, breakers that reject.
 fn keyed(metrics: &Metrics, gauges: &Gauges<VirtualClock>, target: &str) -> [Option<f64>; 5] {
     metrics.during(|| gauges.record());
     let values = metrics.values(target);

@@ -33,8 +33,8 @@ impl Metrics {
         with_local_recorder(&self.recorder, work)
     }
 
-    /// Returns every metric with its name, a histogram as the number of its samples. Resets everything, so that the next
-    /// call returns only what was recorded since.
+    /// Returns every metric with its name, a histogram as the number of its samples. Resets everything, so that the
+    /// next call returns only what was recorded since.
     pub(super) fn all(&self) -> Vec<(String, MetricValue)> {
         let metrics = self.snapshotter.snapshot().into_vec();
         let seen = metrics.into_iter().map(|(key, _, _, value)| {

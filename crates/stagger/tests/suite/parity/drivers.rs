@@ -13,8 +13,7 @@ use stagger::time::Sleep;
 use stagger::{Cause, Error, Guards, PollRetry, Retrier, StopReason, blocking};
 
 use super::Case;
-use super::script::check;
-use super::trace::{Completion, DecisionRecord, Trace};
+use super::script::{Completion, DecisionRecord, Trace, check};
 use crate::suite::support::Fail;
 
 /// A timer, and a way to let time pass during an attempt.

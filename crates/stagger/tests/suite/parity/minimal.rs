@@ -9,7 +9,7 @@ use stagger::time::Clock as _;
 
 use super::Case;
 use super::drivers::Environment as _;
-use super::trace::{Completion, Trace};
+use super::script::{Completion, Trace};
 use crate::suite::support::Fail;
 
 /// The observable result of such a call: its value on success, the number of operation calls, and the time at its end.

@@ -5,11 +5,9 @@ mod environments;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
 mod fast_forward;
 mod minimal;
-mod policy_table;
+mod policies;
 mod reference;
 mod script;
-mod strategies;
-mod trace;
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -25,10 +23,9 @@ use self::drivers::Environment;
 use self::environments::PausedTokio;
 #[cfg(any(feature = "async-io", feature = "futures-timer"))]
 use self::fast_forward::FastForward;
-use self::policy_table::{JITTERS, SETTINGS, parsed};
+use self::policies::{JITTERS, SETTINGS, parsed};
 use self::reference::{reference_trace, reference_trace_on_ticks};
-use self::script::{Script, scripts};
-use self::trace::Trace;
+use self::script::{Script, Trace, scripts};
 use super::support::{RecordingBreaker, RecordingBudget, ms};
 
 /// The input of one call.
@@ -109,8 +106,8 @@ proptest! {
 
     #[test]
     fn all_drivers_agree_on_random_policies_and_scripts(
-        policy in strategies::policy(),
-        attempts in strategies::attempts(),
+        policy in policies::policy(),
+        attempts in policies::attempts(),
         seed in proptest::num::u64::ANY,
         is_guarded in proptest::bool::ANY,
     ) {

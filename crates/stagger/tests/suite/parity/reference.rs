@@ -8,7 +8,7 @@ use stagger::observe::Action;
 use stagger::{Guards, Instant, StopReason};
 
 use super::Case;
-use super::trace::{Completion, DecisionRecord, Trace};
+use super::script::{Completion, DecisionRecord, Trace};
 
 /// Returns the trace of a call on a timer that wakes up at multiples of `resolution`, or at any time if it is zero.
 pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {

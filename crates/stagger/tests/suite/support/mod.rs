@@ -1,19 +1,15 @@
 //! Guards, timers and errors shared by the tests.
 
-mod counting_clock;
-mod early_timer;
+mod clocks;
 mod fail;
-mod recording_breaker;
-mod recording_budget;
+mod guards;
 
 use core::time::Duration;
 use std::sync::Arc;
 
-pub(crate) use counting_clock::CountingClock;
-pub(crate) use early_timer::EarlyTimer;
+pub(crate) use clocks::{CountingClock, EarlyTimer};
 pub(crate) use fail::Fail;
-pub(crate) use recording_breaker::RecordingBreaker;
-pub(crate) use recording_budget::RecordingBudget;
+pub(crate) use guards::{RecordingBreaker, RecordingBudget};
 use stagger::{Policy, Retrier};
 pub(crate) use stagger_kit::{PanickingTimer, PendingTimer, assert_uniform, poll_times};
 
