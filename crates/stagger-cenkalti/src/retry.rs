@@ -1,3 +1,5 @@
+//! The async driver.
+
 use core::fmt;
 use core::future::{Future, IntoFuture};
 use core::pin::Pin;

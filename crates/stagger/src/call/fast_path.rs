@@ -108,7 +108,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     #[inline(never)]
     fn tell_limiters(&self, path: FastPath) {
-        let (guards, clock) = (self.options.guards(), &self.clock);
+        let guards = self.options.guards();
+        let clock = &self.clock;
         guards.settle_after(path.into_permits(), &Outcome::Success, self.state.start(), || clock.now());
     }
 

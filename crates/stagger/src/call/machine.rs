@@ -190,7 +190,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), (StopReason, Rejected)> {
-        let (nested, permits) = (self.nested(), self.permits.take());
+        let nested = self.nested();
+        let permits = self.permits.take();
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
         let begun = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
@@ -267,7 +268,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[inline]
     pub(crate) fn succeeded<L: Listen>(&mut self, listener: &L) {
         self.phase = Phase::Ended;
-        let (nested, permits) = (self.nested(), self.permits.take());
+        let nested = self.nested();
+        let permits = self.permits.take();
         let clock = &self.clock;
         if !self.options.is_unguarded() {
             let guards = self.options.guards().nested(nested);
@@ -311,7 +313,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         if self.flags & SEEDED == 0 && self.needs_seed(&outcome, resolution) {
             self.draw_seed();
         }
-        let (nested, permits) = (self.nested(), self.permits.take());
+        let nested = self.nested();
+        let permits = self.permits.take();
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
         let mut retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)

@@ -1,3 +1,5 @@
+//! The end of a wait in 48 bits.
+
 use core::time::Duration;
 
 use stagger_core::Instant;

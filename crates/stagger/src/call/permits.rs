@@ -123,7 +123,9 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         if self.guard_source.is_none() {
             self.guard_source = guard_source();
         }
-        (self.permits, self.stage, self.nested) = (permits, stage, nested);
+        self.permits = permits;
+        self.stage = stage;
+        self.nested = nested;
     }
 
     /// Replaces the source of the guards, which grants more kinds of permits than before.
@@ -184,7 +186,8 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
 
     #[cold]
     fn settle_by_stage(&mut self) {
-        let (stage, permits) = (self.stage, self.take());
+        let stage = self.stage;
+        let permits = self.take();
         let Some((guard_source, clock)) = &self.guard_source else { return };
         let guards = guard_source.guards().nested(self.nested);
         match stage {

@@ -75,7 +75,8 @@ impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
         resolution: Duration,
     ) -> Next {
         // A queued item is not nested, even if it was pushed inside an attempt of another call.
-        let (nested, clock) = (NestedRetries::Allow, &self.clock);
+        let nested = NestedRetries::Allow;
+        let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
         let mut retry =
             RetryMachine::new(self.options.policy(), &mut self.state, self.seed).strategy(self.options.strategy());

@@ -132,7 +132,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
     fn guarded_turn(&mut self) -> Result<Duration, (StopReason, Rejected)> {
         self.flags &= !HELD;
-        let (nested, mut permits) = (self.nested(), self.permits.take());
+        let nested = self.nested();
+        let mut permits = self.permits.take();
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
         let turn = RetryMachine::new(self.options.policy(), &mut self.state, self.seed)
@@ -157,7 +158,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         if self.options.guards().quiet.is_none() {
             return false;
         }
-        let (nested, permits) = (self.nested(), self.permits.take());
+        let nested = self.nested();
+        let permits = self.permits.take();
         let clock = &self.clock;
         let guards = self.options.guards().nested(nested);
         let postponed = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).postpone(

@@ -1,3 +1,5 @@
+//! The rules for errors that no rule of the caller is for.
+
 use core::any::Any;
 use core::error::Error;
 

@@ -1,3 +1,5 @@
+//! Classification of I/O errors, by their kind, their number or their message.
+
 use std::io::{Error, ErrorKind};
 
 use stagger_core::{FailureKind, Outcome};

@@ -1,3 +1,5 @@
+//! Errors with a mark that says whether to retry, and how a call tells them from all others.
+
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;

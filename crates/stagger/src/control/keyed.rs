@@ -1,3 +1,5 @@
+//! One guard per key, for a bounded number of keys.
+
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;

@@ -99,7 +99,8 @@ impl Error for ControlError {}
 
 /// Parses the settings of a line, each with its target, in order.
 pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlError> {
-    let (mut settings, mut problems) = (Vec::<(&str, ControlSetting)>::new(), Vec::new());
+    let mut settings = Vec::<(&str, ControlSetting)>::new();
+    let mut problems = Vec::new();
     let entries = line.lines().filter_map(|line| line.split('#').next()).flat_map(|line| line.split(';'));
     for entry in entries.map(str::trim).filter(|entry| !entry.is_empty()) {
         // Split at the last `=`: a setting never contains one, a name may.
@@ -123,7 +124,8 @@ pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlEr
 }
 
 fn setting(target: &str, words: &str) -> Result<ControlSetting, ControlProblem> {
-    let (mut mode, mut share) = (None, None);
+    let mut mode = None;
+    let mut share = None;
     for word in words.split_whitespace() {
         let is_second = match ControlMode::from_name(word) {
             Some(named) => mode.replace(named).is_some(),

@@ -1,3 +1,5 @@
+//! The controls of a program, by target name.
+
 use core::fmt;
 use std::collections::BTreeMap;
 use std::env::{self, VarError};

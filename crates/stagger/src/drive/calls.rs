@@ -1,3 +1,5 @@
+//! The calls that can be made through a retrier, in every form.
+
 use super::blocking::BlockingRetry;
 use super::future::{Operation, RetryFuture, Returned};
 use super::retry_loop::{ContextOperation, RetryLoop};

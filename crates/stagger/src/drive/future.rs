@@ -1,3 +1,5 @@
+//! The async driver: a future that is also the builder of its call.
+
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;

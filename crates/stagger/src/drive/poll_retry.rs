@@ -1,3 +1,5 @@
+//! A call that an integration polls, without borrows.
+
 use core::borrow::Borrow;
 use core::fmt;
 use core::task::{Context, Poll, ready};

@@ -1,3 +1,5 @@
+//! A call whose loop is written by the caller.
+
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::pin;

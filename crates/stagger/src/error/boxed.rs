@@ -1,3 +1,5 @@
+//! A box for errors of any type that implements `Error` itself.
+
 use core::any::Any;
 use core::error::Error;
 use core::fmt;

@@ -1,3 +1,5 @@
+//! The error of a call, its cause, and the report of a call that may have succeeded.
+
 use core::fmt;
 use core::time::Duration;
 

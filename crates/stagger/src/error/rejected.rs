@@ -1,3 +1,5 @@
+//! Rejections: attempts that were prevented, or ended by something other than the operation.
+
 use core::fmt;
 use core::time::Duration;
 

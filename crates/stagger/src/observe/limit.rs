@@ -1,3 +1,5 @@
+//! A rate limit for logs.
+
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,3 +1,5 @@
+//! The listener that counts with the `metrics` crate, and the descriptions of all metrics.
+
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, histogram};
 
 use crate::retrier::event::{Action, Event};

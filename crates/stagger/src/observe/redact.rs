@@ -28,7 +28,8 @@ const FIELDS: [&str; 3] = [r#"query: Some(""#, r#"password: Some(""#, r#"fragmen
 
 /// Writes a word, which may end with the character that ended it.
 fn hide_in_word(word: &str, hidden: &mut String) {
-    let (mut rest, mut is_url) = (word, false);
+    let mut rest = word;
+    let mut is_url = false;
     // A word may contain several URLs, but none after a query has begun.
     while let Some(scheme) = rest.find("://").filter(|&scheme| !rest[..scheme].contains(['?', '#'])) {
         let (before, after) = rest.split_at(scheme + "://".len());

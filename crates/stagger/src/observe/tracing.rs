@@ -1,3 +1,5 @@
+//! The listener that emits `tracing` events.
+
 use core::time::Duration;
 
 use super::redact::hide_url_secrets;

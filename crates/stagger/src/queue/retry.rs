@@ -1,3 +1,5 @@
+//! The delay queue with a policy.
+
 use core::fmt;
 use core::future::poll_fn;
 use core::task::{Context, Poll, ready};

@@ -1,3 +1,5 @@
+//! How the items of a queue wait for a quiet period to end.
+
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

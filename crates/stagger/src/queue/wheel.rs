@@ -1,4 +1,4 @@
-//! The slots of the wheel: eight levels of 256 lists, with bitmaps of the occupied ones.
+//! A timing wheel: eight levels of 256 lists each, with bitmaps of the occupied ones.
 
 use core::fmt;
 use core::iter::from_fn;

@@ -1,3 +1,5 @@
+//! What listeners receive.
+
 use core::any::Any;
 use core::error::Error;
 use core::fmt;

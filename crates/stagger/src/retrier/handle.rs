@@ -1,3 +1,5 @@
+//! The retrier, which is its own builder.
+
 #[cfg(target_has_atomic = "64")]
 use core::any::Any;
 use core::fmt;

@@ -16,7 +16,9 @@ use super::event::Event;
 use super::limits::{Limits, Sleepers};
 #[cfg(target_has_atomic = "64")]
 use super::quiet_keys::QuietKeys;
-use super::target::{BreakerModel, BudgetModel, TargetGuards};
+#[cfg(target_has_atomic = "64")]
+use super::target::TargetGuards;
+use super::target::{BreakerModel, BudgetModel};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::RuleSet;
 #[cfg(target_has_atomic = "64")]

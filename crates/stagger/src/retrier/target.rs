@@ -148,7 +148,8 @@ impl RetrierState {
         if budget.is_none() && breaker.is_none() {
             return None;
         }
-        let (name, controls) = (Arc::clone(&self.name), self.control.as_ref().map(|control| control.controls.clone()));
+        let name = Arc::clone(&self.name);
+        let controls = self.control.as_ref().map(|control| control.controls.clone());
         let make = move || {
             let budget = budget.as_ref().and_then(|model| model.fresh());
             let breaker = breaker.as_ref().and_then(|model| model.fresh());

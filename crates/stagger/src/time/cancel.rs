@@ -1,3 +1,5 @@
+//! Cancellation of blocking calls.
+
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};

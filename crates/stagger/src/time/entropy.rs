@@ -1,3 +1,5 @@
+//! Seeds and secrets from the randomness of the system.
+
 use core::hash::{BuildHasher, Hasher};
 use std::hash::RandomState;
 use std::sync::OnceLock;

@@ -24,7 +24,8 @@ impl BreakerCollector {
     }
 
     pub(super) fn record(&mut self, now: Instant) {
-        let (target, seen) = (&*self.target, self.breaker.snapshot(&now));
+        let target = &*self.target;
+        let seen = self.breaker.snapshot(&now);
         let states: Vec<_> = BreakerState::ALL.iter().map(|state| state.name()).collect();
         state_gauges("stagger_breaker_state", target, "state", &states, seen.state.name());
         let enforced = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
@@ -38,7 +39,8 @@ impl BreakerCollector {
         if seen.transitions != self.transitions {
             log_transition(target, &seen, self.was, seen.transitions.wrapping_sub(self.transitions));
         }
-        (self.was, self.transitions) = (seen.state, seen.transitions);
+        self.was = seen.state;
+        self.transitions = seen.transitions;
     }
 }
 
@@ -83,7 +85,9 @@ const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
 
 #[cfg(feature = "tracing")]
 fn log_transition(target_name: &str, seen: &BreakerSnapshot, was: BreakerState, transitions: u64) {
-    let (state, was, cause) = (seen.state.name(), was.name(), seen.cause.name());
+    let state = seen.state.name();
+    let was = was.name();
+    let cause = seen.cause.name();
     if matches!(seen.state, BreakerState::Open | BreakerState::ForcedOpen) {
         tracing::warn!(target: "stagger", target_name, state, was, cause, transitions, "breaker changed");
     } else {
@@ -93,7 +97,9 @@ fn log_transition(target_name: &str, seen: &BreakerSnapshot, was: BreakerState, 
 
 #[cfg(feature = "tracing")]
 fn log_control_change(target_name: &str, is: ControlSetting, was: ControlSetting) {
-    let (setting, is_normal, was) = (is.to_string(), is == ControlSetting::default(), was.to_string());
+    let setting = is.to_string();
+    let is_normal = is == ControlSetting::default();
+    let was = was.to_string();
     if is_normal {
         tracing::info!(target: "stagger", target_name, setting, was, "operator control changed");
     } else {

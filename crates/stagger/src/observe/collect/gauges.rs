@@ -1,3 +1,5 @@
+//! The collection of guards whose state is recorded at each scrape.
+
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -151,7 +153,8 @@ impl<C: Clock> Gauges<C> {
     /// ```
     #[must_use]
     pub fn targets(self, retrier: &Retrier) -> Self {
-        let (targets, quiet_keys) = (retrier.shared().targets.clone(), retrier.shared().quiet_keys.clone());
+        let targets = retrier.shared().targets.clone();
+        let quiet_keys = retrier.shared().quiet_keys.clone();
         if targets.is_none() && quiet_keys.is_none() {
             return self;
         }

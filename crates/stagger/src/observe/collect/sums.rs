@@ -78,7 +78,8 @@ pub(super) fn record_breakers<K, B: Breaker>(target: &str, breakers: &Keyed<K, B
 
 /// Records the guards of a retrier's targets. All have a budget or none, and a breaker or none.
 pub(super) fn record_targets(name: &str, targets: &Keyed<String, TargetGuards>, now: Instant) {
-    let (mut budgets, mut breakers) = (BudgetSums::default(), BreakerSums::default());
+    let mut budgets = BudgetSums::default();
+    let mut breakers = BreakerSums::default();
     let keys = for_each(targets, |guards| {
         guards.budget.iter().for_each(|budget| budgets.add(&**budget));
         guards.breaker.iter().for_each(|breaker| breakers.add(&**breaker, now));

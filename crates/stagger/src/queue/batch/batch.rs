@@ -1,3 +1,5 @@
+//! A batch: what is left of it, and what its attempts decide.
+
 use core::fmt;
 use core::future::poll_fn;
 use core::num::NonZeroU32;
@@ -372,7 +374,8 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// Gives up all remaining items.
     fn give_up(&mut self, stop: StopReason) {
         let results = self.entries.drain(..).map(|entry| {
-            let (position, was_attempted) = (entry.position, entry.was_attempted);
+            let position = entry.position;
+            let was_attempted = entry.was_attempted;
             let failed = entry.failed(stop);
             (position, if was_attempted { ItemResult::GaveUp(failed) } else { ItemResult::NotAttempted(failed) })
         });

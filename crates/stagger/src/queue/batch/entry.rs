@@ -1,3 +1,5 @@
+//! The items of a batch.
+
 use core::error::Error;
 use core::fmt;
 
