@@ -186,7 +186,7 @@ impl<B: BackOff, T: BlockingSleep> Iterator for Ticker<B, T> {
                 self.stop();
             }
         }
-        (self.state.phase == Phase::Due).then(|| self.state.emit(&self.timer))
+        if self.state.phase == Phase::Due { Some(self.state.emit(&self.timer)) } else { None }
     }
 }
 

@@ -124,11 +124,17 @@ impl Error for PermanentError {
 /// Returns whether the error is marked as permanent, and removes a mark at the top of the chain.
 pub(crate) fn take_mark(error: &mut dyn Any) -> bool {
     if let Some(boxed) = error.downcast_mut::<Boxed>() {
-        let inside = boxed.downcast_mut().map(PermanentError::take);
-        inside.map(|inside| *boxed = inside).is_some() || PermanentError::find(&**boxed).is_some()
+        if let Some(mark) = boxed.downcast_mut::<PermanentError>() {
+            *boxed = mark.take();
+            return true;
+        }
+        PermanentError::find(&**boxed).is_some()
     } else if let Some(boxed) = error.downcast_mut::<Box<dyn Error>>() {
-        let inside = boxed.downcast_mut().map(PermanentError::take);
-        inside.map(|inside| *boxed = inside).is_some() || PermanentError::find(&**boxed).is_some()
+        if let Some(mark) = boxed.downcast_mut::<PermanentError>() {
+            *boxed = mark.take();
+            return true;
+        }
+        PermanentError::find(&**boxed).is_some()
     } else if let Some(error) = error.downcast_ref::<std::io::Error>() {
         error.get_ref().is_some_and(|inside| PermanentError::find(inside).is_some())
     } else {

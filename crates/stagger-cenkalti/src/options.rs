@@ -38,12 +38,15 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// Checks the settings that not every value is valid for.
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
-        let randomization_factor = Some(self.randomization_factor).filter(|share| !(0.0..=1.0).contains(share));
-        let multiplier = Some(self.multiplier).filter(|multiplier| !(1.0..f64::INFINITY).contains(multiplier));
-        match (randomization_factor, multiplier) {
-            (None, None) => Ok(()),
-            _ => Err(OptionsError { randomization_factor, multiplier }),
+        let mut error = OptionsError { randomization_factor: None, multiplier: None };
+        // Written so that NaN is out of range, too.
+        if !(0.0..=1.0).contains(&self.randomization_factor) {
+            error.randomization_factor = Some(self.randomization_factor);
         }
+        if !(1.0..f64::INFINITY).contains(&self.multiplier) {
+            error.multiplier = Some(self.multiplier);
+        }
+        if error.randomization_factor.is_none() && error.multiplier.is_none() { Ok(()) } else { Err(error) }
     }
 }
 

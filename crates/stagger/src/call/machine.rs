@@ -293,8 +293,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         self.failed_unless(listener, outcome, error, resolution, |_, _| None)
     }
 
-    /// Records like [`failed`](Self::failed), but stops before a retry if `refuse` returns a reason: for a blocking call
-    /// whose delay no further thread may sleep through.
+    /// Records like [`failed`](Self::failed), but stops before a retry if `refuse` returns a reason: for a blocking
+    /// call whose delay no further thread may sleep through.
     // Inlined into each driver: a decision that is returned through memory costs a plain call more than the decision.
     #[inline(always)]
     pub(crate) fn failed_unless<E, L: Listen>(

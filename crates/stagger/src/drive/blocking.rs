@@ -202,8 +202,8 @@ where
 
     /// Runs one attempt after another. `failed` is the result of the first attempt, if it was already made.
     ///
-    /// An output is `None` for a plain call that something else than its operation would end. Nothing can, so `continue`
-    /// is not reachable there.
+    /// An output is `None` for a plain call that something else than its operation would end. Nothing can, so
+    /// `continue` is not reachable there.
     fn run_on(&mut self, mut failed: Option<(H::Error, H::Mark)>) -> M::Output {
         let mut last_error = M::LastError::EMPTY;
         loop {

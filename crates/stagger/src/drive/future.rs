@@ -327,15 +327,6 @@ where
     }
 }
 
-/// Returns the output of a call that has ended. `None` is not reachable: nothing rejects a call whose output cannot
-/// represent it.
-fn ready<T>(output: Option<T>) -> Poll<T> {
-    match output {
-        Some(output) => Poll::Ready(output),
-        None => Poll::Pending,
-    }
-}
-
 /// An async operation: a closure without arguments that starts one attempt each time it is called, and returns its
 /// future. An `async` closure is one, and so is an `async fn` without parameters.
 ///
@@ -366,3 +357,12 @@ where
 
 /// What the attempts of `F` return.
 pub(crate) type Returned<F> = <<F as Operation>::Future as Future>::Output;
+
+/// Returns the output of a call that has ended. `None` is not reachable: nothing rejects a call whose output cannot
+/// represent it.
+fn ready<T>(output: Option<T>) -> Poll<T> {
+    match output {
+        Some(output) => Poll::Ready(output),
+        None => Poll::Pending,
+    }
+}

@@ -9,11 +9,6 @@ use stagger_core::{Outcome, StopReason};
 /// The longest chain that is followed. A chain of sources may be cyclic.
 pub(super) const MAX_LINKS: usize = 64;
 
-/// Returns an iterator over the sources of this error, beginning with the error itself.
-fn sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    iter::successors(Some(error), |&link| link.source()).take(MAX_LINKS)
-}
-
 /// Returns the messages of an error and all its sources, joined by `: `.
 ///
 /// ```
@@ -35,6 +30,11 @@ impl fmt::Display for Chain<'_> {
         write!(f, "{}", self.0)?;
         sources(self.0).skip(1).try_for_each(|source| write!(f, ": {source}"))
     }
+}
+
+/// Returns an iterator over the sources of this error, beginning with the error itself.
+fn sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |&link| link.source()).take(MAX_LINKS)
 }
 
 /// What an error of a generic type of this crate says about itself.

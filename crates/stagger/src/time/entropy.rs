@@ -8,42 +8,6 @@ use stagger_core::Seed;
 #[cfg(target_has_atomic = "64")]
 use stagger_core::admission::Secret;
 
-/// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
-fn seed_at(wall_clock: u64) -> Seed {
-    static PROCESS: OnceLock<Seed> = OnceLock::new();
-    // The hasher's keys are the only source of system entropy in the standard library.
-    let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
-    mix(*process, next_count(), wall_clock)
-}
-
-/// Returns how often it was called before.
-#[cfg(target_has_atomic = "64")]
-fn next_count() -> u64 {
-    use core::sync::atomic::{AtomicU64, Ordering};
-
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    COUNT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Returns how often it was called before. A count of 32 bits would repeat itself within hours.
-#[cfg(not(target_has_atomic = "64"))]
-fn next_count() -> u64 {
-    use std::sync::{Mutex, PoisonError};
-
-    static COUNT: Mutex<u64> = Mutex::new(0);
-    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = *count;
-    *count = before.wrapping_add(1);
-    before
-}
-
-/// Mixes the process seed, the count and the time. Copies of one process share the first two.
-#[inline]
-const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
-    // An odd multiplier spreads the time over all bits, so that no count can compensate for a difference in time.
-    process.for_call(count.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-}
-
 /// Returns a seed for one call: unique across calls, threads, processes, and copies of one process.
 ///
 /// The system's entropy is read once per process. Each seed mixes it with a count of the seeds generated and the wall
@@ -81,6 +45,42 @@ pub fn random_secret() -> Secret {
     let copy = seed().get();
     let [low, high] = [0_u64, 1].map(|half| u128::from(keys.hash_one((half, copy))));
     Secret::new((high << 64 | low).to_le_bytes())
+}
+
+/// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
+fn seed_at(wall_clock: u64) -> Seed {
+    static PROCESS: OnceLock<Seed> = OnceLock::new();
+    // The hasher's keys are the only source of system entropy in the standard library.
+    let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
+    mix(*process, next_count(), wall_clock)
+}
+
+/// Returns how often it was called before.
+#[cfg(target_has_atomic = "64")]
+fn next_count() -> u64 {
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Returns how often it was called before. A count of 32 bits would repeat itself within hours.
+#[cfg(not(target_has_atomic = "64"))]
+fn next_count() -> u64 {
+    use std::sync::{Mutex, PoisonError};
+
+    static COUNT: Mutex<u64> = Mutex::new(0);
+    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = *count;
+    *count = before.wrapping_add(1);
+    before
+}
+
+/// Mixes the process seed, the count and the time. Copies of one process share the first two.
+#[inline]
+const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
+    // An odd multiplier spreads the time over all bits, so that no count can compensate for a difference in time.
+    process.for_call(count.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// Returns bits that copies of one process do not share; not a time. Constant before 1970.
