@@ -159,7 +159,7 @@
 //! | `nil` for no notify, no timer | omit the step | Rust has no `nil` |
 //! | `Permanent(nil)` is `nil` | omitted | there is no error to mark |
 //! | a mark deeper in the chain: the inner error | the whole chain | the context added on the way would be lost |
-//! | when cancelled, `ctx.Err()` | [`Error<E>`] with [`Cancelled`] and the last error | it says why the call took long |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`] with [`Cancelled`] and the last error | it says why it took long |
 //! | `WithContext` around or in other wrappers; a custom one hides it | a step of the call | an uninterruptible sleep |
 //! | cancelled, and the wait is zero: either may win | cancellation wins | deterministic |
 //! | a ticker's delay runs from the previous tick, one tick is buffered | from the request | two slow calls in a row |

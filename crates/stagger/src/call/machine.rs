@@ -216,9 +216,10 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         let quiet = || guards.quiet.map(|quiet| quiet.retry_in(&self.clock.now()));
         let paced = || guards.pacer.map(|pacer| Rejected::Paced { retry_in: pacer.retry_in(&self.clock.now()) });
         let rejected = match stop {
-            StopReason::Breaker => guards
-                .breaker
-                .map(|breaker| Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })),
+            StopReason::Breaker => guards.breaker.map(|breaker| {
+                let retry_in = breaker.retry_in(&self.clock.now());
+                Rejected::BreakerOpen(BreakerOpen { retry_in })
+            }),
             StopReason::Quiet => quiet().map(|retry_in| Rejected::Quiet { retry_in }),
             StopReason::Pacer => paced(),
             // The call would have had to wait for one of them.

@@ -338,15 +338,21 @@ proptest! {
     /// Control characters, quotes and backslashes are over-represented.
     #[test]
     fn display_and_serde_render_identical_responses(
-        ids in vec(vec(prop_oneof![any::<char>(), (0_u8..0x80).prop_map(char::from), Just('"'), Just('\\')], 0..20), 0..5)
+        ids in vec(
+            vec(prop_oneof![any::<char>(), (0_u8..0x80).prop_map(char::from), Just('"'), Just('\\')], 0..20),
+            0..5,
+        )
     ) {
         let ids: Vec<String> = ids.into_iter().map(|id| id.into_iter().collect()).collect();
-        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), POLICY, ids.iter().map(|id| (id.as_str(), ())));
+        let items = ids.iter().map(|id| (id.as_str(), ()));
+        let batch: Batch<(), (), _> = Batch::with_timer(VirtualClock::new(), POLICY, items);
         let finished = batch.finish();
-        let (by_hand, by_serde) = (finished.response().to_string(), serde_json::to_string(&finished.response()).unwrap());
+        let by_hand = finished.response().to_string();
+        let by_serde = serde_json::to_string(&finished.response()).unwrap();
         prop_assert_eq!(&by_hand, &by_serde);
         let read: serde_json::Value = serde_json::from_str(&by_hand).unwrap();
-        let read = read["batchItemFailures"].as_array().unwrap().iter().map(|failure| failure["itemIdentifier"].as_str().unwrap());
+        let failures = read["batchItemFailures"].as_array().unwrap();
+        let read = failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap());
         prop_assert!(read.eq(ids.iter().map(String::as_str)));
     }
 }
@@ -369,7 +375,9 @@ proptest! {
         let letters = dead_letters.clone();
         let retrier = Retrier::new(LONG).shared_budget(budget.clone());
         let mut batch = Batch::with_timer(VirtualClock::new(), retrier, items(fates.len()))
-            .dead_letter(NonZeroU32::new(3).unwrap(), move |failed: &Failed<usize, ()>| letters.lock().unwrap().push(failed.item));
+            .dead_letter(NonZeroU32::new(3).unwrap(), move |failed: &Failed<usize, ()>| {
+                letters.lock().unwrap().push(failed.item);
+            });
         let mut succeeded = Vec::new();
         let mut attempts = 0;
         while block_on(batch.next_attempt()) {
@@ -387,9 +395,10 @@ proptest! {
             attempts += 1;
         }
         let finished = batch.finish();
-        prop_assert_eq!((finished.succeeded(), finished.dead_lettered()), (succeeded.len(), dead_letters.lock().unwrap().len()));
+        let dead = dead_letters.lock().unwrap().clone();
+        prop_assert_eq!((finished.succeeded(), finished.dead_lettered()), (succeeded.len(), dead.len()));
         let failed = finished.failed().map(|failed| failed.item);
-        let mut all: Vec<_> = succeeded.into_iter().chain(dead_letters.lock().unwrap().iter().copied()).chain(failed).collect();
+        let mut all: Vec<_> = succeeded.into_iter().chain(dead).chain(failed).collect();
         all.sort_unstable();
         prop_assert_eq!(all, (0..fates.len()).collect::<Vec<_>>());
         prop_assert_eq!(budget.in_flight(), 0);

@@ -112,7 +112,8 @@ proptest! {
         is_guarded in proptest::bool::ANY,
     ) {
         let guarded = if is_guarded { Guarded::Yes } else { Guarded::No };
-        check_on_virtual_time(&Case { policy: &policy, script: &Script::new(attempts), seed: Seed::new(seed), guarded });
+        let script = Script::new(attempts);
+        check_on_virtual_time(&Case { policy: &policy, script: &script, seed: Seed::new(seed), guarded });
     }
 }
 
