@@ -9,7 +9,7 @@ pub use super::now::Now;
 use super::now::Unread;
 pub use super::turn::{Limiter, LimiterPermit, Turn};
 use crate::numbers::instant::Instant;
-use crate::numbers::words::words;
+use crate::numbers::message::words;
 pub use crate::outcome::ServerHealth;
 use crate::outcome::{FailureKind, Outcome};
 

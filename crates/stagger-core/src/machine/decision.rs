@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::guards::guard::Permits;
-use crate::numbers::words::words;
+use crate::numbers::message::words;
 
 /// What to do after an attempt.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::machine::retry::RetryMachine;
 use crate::machine::state::{SHORTENED, SHORTENED_ONCE};
-use crate::numbers::seed::Purpose;
+use crate::numbers::random::Purpose;
 use crate::outcome::ServerHint;
 
 impl RetryMachine<'_> {

@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use crate::machine::retry::RetryMachine;
-use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{Instant, nanos};
-use crate::numbers::seed::Purpose;
+use crate::numbers::random::Purpose;
+use crate::numbers::random::draw_nanos;
 
 /// How late a timer is, at most, without a pause: a busy runtime fires timers late, too.
 const PUNCTUAL: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::guards::guard::{Guards, Permits};
     use crate::machine::state::RetryState;
-    use crate::numbers::seed::Seed;
+    use crate::numbers::random::Seed;
     use crate::outcome::Outcome;
     use crate::policy::Policy;
 

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use crate::machine::state::{DECIDED, IN_FLIGHT, RetryState};
 use crate::numbers::instant::{Instant, nanos};
-use crate::numbers::seed::Seed;
+use crate::numbers::random::Seed;
 
 /// A paused retry: the state of a call without reference to a clock, to be resumed later, in another process if
 /// necessary.
@@ -108,7 +108,7 @@ mod serde {
     use crate::machine::state::RetryState;
     use crate::numbers::instant::Instant;
     use crate::numbers::instant::nanos;
-    use crate::numbers::seed::Seed;
+    use crate::numbers::random::Seed;
 
     /// JavaScript and others read every number as an `f64`, which rounds integers above 2⁵³, and some readers do not
     /// preserve a fraction to the last bit: the numbers that need 64 bits are written as text.

@@ -8,7 +8,7 @@ use crate::machine::state::RetryState;
 use crate::machine::strategy::RetryPlan;
 use crate::machine::unreachable::{Outage, Unreachable};
 use crate::numbers::instant::Instant;
-use crate::numbers::seed::Seed;
+use crate::numbers::random::Seed;
 use crate::outcome::Outcome;
 use crate::policy::Policy;
 

@@ -1,8 +1,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::nanos;
+use crate::numbers::random::draw_nanos;
 use crate::outcome::FailureKind;
 use crate::policy::Policy;
 

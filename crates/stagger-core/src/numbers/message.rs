@@ -1,6 +1,8 @@
+//! Texts without allocation, composed in a `const` if necessary, and enums whose variants have a text each.
+
 use core::fmt;
 
-use crate::numbers::ratio::Ratio;
+use super::ratio::Ratio;
 
 /// Units above the second, largest first, in nanoseconds.
 const LONG_UNITS: [(&str, u64); 3] = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000)];
@@ -185,6 +187,39 @@ impl<const ROOM: usize> fmt::Debug for Message<ROOM> {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
+
+/// Defines an enum whose variants have a text each, the list of all in their order, and the function for the text.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }
+        $(#[$all_doc:meta])*
+        $all:vis const ALL;
+        $(#[$text_doc:meta])*
+        $vis:vis const fn $function:ident;
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            $(#[$all_doc])*
+            $all const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            $(#[$text_doc])*
+            #[must_use]
+            $vis const fn $function(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,9 @@ use core::fmt;
 
 use super::PolicyBuilder;
 use crate::numbers::instant::nanos;
+use crate::numbers::message::words;
 use crate::numbers::message::{Message, Value};
 use crate::numbers::ratio::Ratio;
-use crate::numbers::words::words;
 use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;

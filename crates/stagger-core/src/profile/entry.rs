@@ -1,3 +1,5 @@
+//! A named policy with its source, and the macro that defines them.
+
 use crate::policy::Policy;
 
 /// A named policy with its source.
@@ -49,7 +51,7 @@ impl Profile {
     }
 }
 
-/// Defines one table of profiles: a constant for each, and the list of all. `read` is when their sources were read, and
+/// Defines the table of profiles: a constant for each, and the list of all. `read` is when their sources were read, and
 /// `jitter` the formula of a jitter that only this system has.
 macro_rules! profiles {
     (read $read:literal; $(
@@ -77,7 +79,7 @@ macro_rules! profiles {
             };
         )*
 
-        pub(super) const ALL: &[&Profile] = &[$(&$constant),*];
+        const ALL: &[&Profile] = &[$(&$constant),*];
     };
 }
 pub(super) use profiles;

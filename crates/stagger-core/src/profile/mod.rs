@@ -16,29 +16,12 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
-mod aws_blog;
-mod clients;
+mod curves;
 mod entry;
-mod list;
-mod once;
-mod ours;
 mod polly;
-mod socket_io;
-mod systems;
+mod table;
 
-pub use clients::*;
 pub use entry::Profile;
-pub use ours::*;
-pub use systems::*;
+pub use table::*;
 
 pub use crate::policy::profile_jitter::ProfileJitter;
-
-/// Returns 53 bits as a number in `[0, 1)`, like the draws of systems that use floating-point numbers.
-fn share(bits: u64) -> f64 {
-    (bits >> 11) as f64 / (1_u64 << 53) as f64
-}
-
-/// Returns the middle of part `at` of 1, divided into `parts`.
-fn middle(at: usize, parts: usize) -> f64 {
-    (at as f64 + 0.5) / parts as f64
-}

@@ -2,12 +2,12 @@
 //! article of that name: every delay is the distance between two points on one curve, so the delays of a call add up to
 //! a single point on it.
 
-use super::{middle, share};
+use super::curves::Band;
+use super::curves::{middle, share};
 use crate::numbers::math::{exp2, square_root, tanh};
 use crate::outcome::FailureKind;
 use crate::policy::backoff::Backoff;
 use crate::policy::{DelayCurve, Drawn, Interval, Policy, SAMPLE, SAMPLE_SIDE};
-use crate::schedule::Band;
 
 /// Polly's delays: the curve for exponential backoff, this band for others.
 pub(super) struct Polly {

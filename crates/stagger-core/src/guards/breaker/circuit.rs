@@ -11,7 +11,7 @@ use crate::guards::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{Ordering, fence};
 use crate::numbers::instant::{Instant, nanos};
-use crate::numbers::seed::Seed;
+use crate::numbers::random::Seed;
 use crate::outcome::{Outcome, ServerHint};
 use crate::policy::Policy;
 

@@ -5,9 +5,9 @@ use super::calls::MAX_CALLS;
 use super::packed_state::MAX_PROBES;
 use super::window::Window;
 use crate::numbers::instant::nanos;
+use crate::numbers::message::words;
 use crate::numbers::message::{Message, Value, write_all};
 use crate::numbers::ratio::Ratio;
-use crate::numbers::words::words;
 
 /// Every problem in the settings of a circuit breaker, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

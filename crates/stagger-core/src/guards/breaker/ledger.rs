@@ -2,7 +2,7 @@ use super::snapshot::TransitionCause;
 use super::tally::Tally;
 use crate::numbers::atomic::{AtomicU64, Ordering};
 use crate::numbers::instant::nanos;
-use crate::numbers::seed::{Purpose, Seed};
+use crate::numbers::random::{Purpose, Seed};
 use crate::outcome::ServerHint;
 use crate::policy::Policy;
 

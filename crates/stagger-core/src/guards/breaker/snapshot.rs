@@ -1,6 +1,6 @@
 use crate::guards::guard::Enforcement;
 use crate::numbers::instant::Instant;
-use crate::numbers::words::words;
+use crate::numbers::message::words;
 
 words! {
     /// The state of a breaker.

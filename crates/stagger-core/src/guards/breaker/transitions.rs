@@ -5,7 +5,7 @@ use super::tally::Tally;
 use super::window::Record;
 use crate::numbers::atomic::{AtomicU64, Ordering, Padded, fence, spin_loop};
 use crate::numbers::instant::nanos;
-use crate::numbers::seed::Seed;
+use crate::numbers::random::Seed;
 use crate::outcome::ServerHint;
 use crate::policy::Policy;
 

@@ -7,8 +7,8 @@ use crate::guards::guard::{Budget, BudgetPermit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
+use crate::numbers::random::Seed;
 use crate::numbers::ratio::Ratio;
-use crate::numbers::seed::Seed;
 use crate::outcome::{FailureKind, Outcome, ServerHealth};
 
 /// Client-side throttling of the SRE book: the fewer requests the server accepts, the more retries are rejected, at

@@ -1,8 +1,8 @@
 use core::fmt;
 
+use crate::numbers::message::words;
 use crate::numbers::message::{Message, Value, write_all};
 use crate::numbers::ratio::Ratio;
-use crate::numbers::words::words;
 
 /// Every problem in the settings of a budget, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use crate::numbers::words::words;
+use crate::numbers::message::words;
 
 words! {
     /// What a limiter does with calls that may not start.

@@ -3,8 +3,8 @@ use core::time::Duration;
 
 use crate::guards::hold::MAX_WAITING;
 use crate::numbers::instant::nanos;
+use crate::numbers::message::words;
 use crate::numbers::message::{Message, Value, write_all};
-use crate::numbers::words::words;
 
 /// Every problem in the settings of a quiet period, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::numbers::words::words;
+use crate::numbers::message::words;
 
 words! {
     /// What begins a pause.

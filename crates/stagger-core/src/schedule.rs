@@ -1,20 +1,16 @@
-//! The delays of a policy. `Policy::formula` is the native formula; the curves of some profiles lie beside them.
+//! The delays of a policy. `Policy::formula` is the native formula; the curves of some profiles are in `profile::curves`.
 
 use core::time::Duration;
 
-mod band;
-
-pub(crate) use band::{Band, Steps};
-
-pub use crate::numbers::draw::draw;
-use crate::numbers::draw::draw_nanos;
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
-use crate::numbers::seed::{Purpose, Seed, Series};
+use crate::numbers::random::{Purpose, Seed, Series, draw_nanos};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
-pub use crate::policy::backoff::{Backoff, DelayList};
 use crate::policy::hint_mode::HintMode;
 use crate::policy::jitter::Jitter;
 use crate::policy::{Draw, Drawn, Interval, Memory, Policy, Route, Shape};
+
+pub use crate::numbers::random::draw;
+pub use crate::policy::backoff::{Backoff, DelayList};
 
 /// The endless series of delays of one call.
 ///
