@@ -9,8 +9,7 @@ use crate::numbers::instant::nanos;
 use crate::numbers::math::square_root;
 use crate::numbers::random::Seed;
 use crate::outcome::FailureKind;
-use crate::policy::jitter::Jitter;
-use crate::policy::{Drawn, Interval, Memory, Policy, Route, SAMPLE};
+use crate::policy::{Drawn, Interval, Jitter, Memory, Policy, Route, SAMPLE};
 
 /// Forecasts. `n` counts retries from 1; each forecast is `None` for `n` = 0 and for a `stop` backoff. They assume
 /// transient failures without hints.

@@ -162,7 +162,7 @@ impl HedgeState {
 }
 
 /// The latencies of attempts: a histogram with decay, shared by all calls to one target, from which
-/// [`Hedge`](Hedge) takes its delay.
+/// [`Hedge`] takes its delay.
 ///
 /// Every octave of time has eight buckets, so a quantile is accurate to an eighth of itself. Lengths below a
 /// microsecond and above an hour count as those. When twice [`window`](Self::new) attempts have been counted, every

@@ -67,8 +67,8 @@ pub use numbers::instant::Instant;
 pub use numbers::random::Seed;
 pub use numbers::ratio::Ratio;
 pub use outcome::{FailureKind, Outcome, ServerHint};
-pub use policy::hint_mode::HintMode;
-pub use policy::jitter::Jitter;
+
 #[doc(hidden)]
-pub use policy::macros::units;
+pub use policy::units;
+pub use policy::{HintMode, Jitter};
 pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyProblem};

@@ -5,12 +5,10 @@ use core::time::Duration;
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::numbers::random::{Purpose, Seed, Series, draw_nanos};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
-use crate::policy::hint_mode::HintMode;
-use crate::policy::jitter::Jitter;
-use crate::policy::{Draw, Drawn, Interval, Memory, Policy, Route, Shape};
+use crate::policy::{Draw, Drawn, HintMode, Interval, Jitter, Memory, Policy, Route, Shape};
 
 pub use crate::numbers::random::draw;
-pub use crate::policy::backoff::{Backoff, DelayList};
+pub use crate::policy::{Backoff, DelayList};
 
 /// The endless series of delays of one call.
 ///

@@ -1,11 +1,16 @@
+//! The builder: the settings of a policy before they are checked, the rules by which they yield, and the checks.
+
 use core::time::Duration;
 
-use super::{Policy, PolicyError};
+use super::PolicyProblem::{
+    CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, FloorUnused, HintSpreadUnused, LocalBase, Misplaced,
+    Multiplier, NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, Range, RatioAboveOne, SpreadAboveElapsed,
+    ThrottledBase, ZeroBase,
+};
+use super::settings::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, Given, Settings, longer, shorter};
+use super::{Backoff, DelayList, HintMode, Jitter, Policy, PolicyError, PolicyProblem};
 use crate::numbers::instant::nanos;
 use crate::numbers::ratio::Ratio;
-use crate::policy::backoff::{Backoff, DelayList};
-use crate::policy::hint_mode::HintMode;
-use crate::policy::jitter::Jitter;
 
 /// Builds a [`Policy`]: its settings before they are checked.
 ///
@@ -32,194 +37,81 @@ pub struct PolicyBuilder {
     pub(super) misplaced: bool,
 }
 
-/// The settings of a policy.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Settings {
-    pub(crate) backoff: Backoff,
-    pub(crate) cap: Option<Duration>,
-    pub(crate) floor: Duration,
-    /// `None`: the default of the backoff.
-    pub(crate) jitter: Option<Jitter>,
-    pub(crate) spread: Duration,
-    pub(crate) max_attempts: Option<u32>,
-    pub(crate) max_elapsed: Option<Duration>,
-    pub(crate) max_hint: Option<Duration>,
-    pub(crate) hint_mode: HintMode,
-    pub(crate) hint_spread: Option<Ratio>,
-    pub(crate) throttled_base: Option<Duration>,
-    pub(crate) local_base: Option<Duration>,
-    pub(crate) stable_after: Option<Duration>,
-    pub(super) given: Given,
-}
+impl Policy {
+    /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
+    ///
+    /// A server's hint above 30 s stops the call: the policy waits for at most 30 s between attempts, and whoever waits
+    /// for the result does not wait for longer because the server says so. With the limit of other policies, 5 minutes,
+    /// a server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
+    ///
+    /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which take
+    /// longer; its default, with a base of 1 s and 5 attempts, outlasts the restart of a service more often.
+    pub const DEFAULT: Self = Self::exponential(Duration::from_millis(100), Duration::from_secs(30))
+        .max_hint(Duration::from_secs(30))
+        .as_defaults()
+        .build_or_fail_to_compile();
 
-/// Which lengths were given, by a user or in code. The others are those of a default or a profile.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Given {
-    base: bool,
-    step: bool,
-    cap: bool,
-    throttled_base: bool,
-    local_base: bool,
-}
+    /// Creates exponential backoff, `min(cap, base · multiplier^(n − 1))`, with multiplier 2 and full jitter.
+    pub const fn exponential(base: Duration, cap: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Exponential { base, multiplier: 2.0 }).cap(cap)
+    }
 
-impl Given {
-    const NONE: Self = Self { base: false, step: false, cap: false, throttled_base: false, local_base: false };
-}
+    /// Creates linear backoff, `min(cap, base + (n − 1) · step)`, with full jitter.
+    pub const fn linear(base: Duration, step: Duration, cap: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Linear { base, step }).cap(cap)
+    }
 
-/// Policies with the same settings are equal, whoever gave them.
-impl PartialEq for Given {
-    fn eq(&self, _: &Self) -> bool {
-        true
+    /// Creates a policy with delays of `d/2..=d`, every time: constant backoff with equal jitter.
+    ///
+    /// For exactly `d`, add [`jitter(Jitter::None)`](PolicyBuilder::jitter); clients that fail together then retry
+    /// together.
+    pub const fn constant(d: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Constant { delay: d })
+    }
+
+    /// Creates a policy with delays drawn uniformly from `a..=b`, every time.
+    ///
+    /// The draw is the whole policy: there is no cap, floor or other jitter. After a failure with a base of its own
+    /// ([`throttled_base`](PolicyBuilder::throttled_base)), the upper end is that base. As text: `uniform range=1s..5s`,
+    /// or `1s..5s`.
+    pub const fn uniform(a: Duration, b: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Uniform { min: a, max: b })
+    }
+
+    /// Creates exponential backoff with decorrelated jitter, which depends on base and cap only; see
+    /// [`Jitter::Decorrelated`].
+    pub const fn decorrelated(base: Duration, cap: Duration) -> PolicyBuilder {
+        Self::exponential(base, cap).jitter(Jitter::Decorrelated)
+    }
+
+    /// Creates a policy with delays of `d/2..=d` for each `d` of a list, of which the last one repeats: a list with equal
+    /// jitter.
+    ///
+    /// At most 16 delays. For exactly these, add [`jitter(Jitter::None)`](PolicyBuilder::jitter).
+    pub const fn list(delays: &[Duration]) -> PolicyBuilder {
+        PolicyBuilder::of_list(delays)
+    }
+
+    /// Creates a backoff without a delay between attempts.
+    pub const fn zero() -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Zero)
+    }
+
+    /// Creates a backoff without a retry.
+    pub const fn stop() -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Stop)
+    }
+
+    /// Creates a builder with the settings of this policy, to vary it. Values that were not given, such as those of
+    /// [`Policy::DEFAULT`] and of profiles, yield to the values that are set; see [`PolicyBuilder`].
+    pub const fn to_builder(&self) -> PolicyBuilder {
+        PolicyBuilder::of_settings(self.settings)
     }
 }
 
-/// The default of `max_hint`.
-pub(crate) const DEFAULT_MAX_HINT: Duration = Duration::from_secs(300);
-/// The default of `max_attempts`.
-pub(crate) const DEFAULT_MAX_ATTEMPTS: u32 = 4;
-
-impl Settings {
-    pub(crate) const fn base(&self) -> Duration {
-        match self.backoff {
-            Backoff::Constant { delay: base }
-            | Backoff::Uniform { max: base, .. }
-            | Backoff::Linear { base, .. }
-            | Backoff::Exponential { base, .. } => base,
-            Backoff::List(list) => Duration::from_nanos(list.nanos(1)),
-            Backoff::Zero | Backoff::Stop => Duration::ZERO,
-        }
-    }
-
-    pub(crate) const fn jitter(&self) -> Jitter {
-        match (self.jitter, &self.backoff) {
-            (Some(jitter), _) => jitter,
-            (None, Backoff::Zero | Backoff::Stop) => Jitter::None,
-            (None, Backoff::Constant { .. } | Backoff::List(_)) => Jitter::Equal,
-            (None, Backoff::Uniform { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. }) => Jitter::Full,
-        }
-    }
-
-    pub(crate) const fn throttled_base(&self) -> Duration {
-        match self.throttled_base {
-            Some(base) => base,
-            None => self.base(),
-        }
-    }
-
-    pub(crate) const fn local_base(&self) -> Duration {
-        const SECOND: u64 = 1_000_000_000;
-        match self.local_base {
-            Some(base) => base,
-            None => {
-                let base = nanos(self.base());
-                Duration::from_nanos(longer(base, shorter(base.saturating_mul(10), SECOND)))
-            }
-        }
-    }
-}
-
-impl Settings {
-    /// Returns the settings in which every length that was not given has yielded to those that were, by the rules of
-    /// [`PolicyBuilder`].
-    const fn resolved(mut self) -> Self {
-        let given = self.given;
-        let (base, cap) = (nanos(self.base()), self.longest_delay());
-        // Decorrelated jitter draws from `[base, 3 · base]` at first, so equal lengths would leave nothing to draw.
-        let decorrelates = self.is_decorrelated();
-        let room = if decorrelates { 3 } else { 1 };
-        let contradicts = cap < base || (decorrelates && cap == base);
-        // A cap of zero is an error of its own.
-        if contradicts && given.cap && !given.base && cap > 0 {
-            self.set_base(Duration::from_nanos(cap / room));
-        }
-        if self.cap.is_some() && !given.cap {
-            let mut least = if contradicts && given.base { base.saturating_mul(room) } else { cap };
-            if given.throttled_base {
-                least = longer(least, nanos(self.throttled_base()));
-            }
-            if given.local_base {
-                least = longer(least, nanos(self.local_base()));
-            }
-            self.cap = Some(Duration::from_nanos(least));
-        }
-        let (base, cap) = (nanos(self.base()), self.longest_delay());
-        if let (Backoff::Linear { step, .. }, false) = (&mut self.backoff, given.step) {
-            *step = Duration::from_nanos(base);
-        }
-        if let (Some(length), false) = (self.throttled_base, given.throttled_base) {
-            self.throttled_base = Some(Duration::from_nanos(shorter(longer(nanos(length), base), cap)));
-        }
-        if let (Some(length), false) = (self.local_base, given.local_base) {
-            self.local_base = Some(Duration::from_nanos(shorter(longer(nanos(length), base), cap)));
-        }
-        self
-    }
-
-    /// Returns the cap in nanoseconds; the longest length without one.
-    pub(super) const fn longest_delay(&self) -> u64 {
-        match self.cap {
-            Some(cap) => nanos(cap),
-            None => u64::MAX,
-        }
-    }
-
-    /// Sets the base; returns whether the backoff has one.
-    const fn set_base(&mut self, new: Duration) -> bool {
-        match &mut self.backoff {
-            Backoff::Constant { delay } => *delay = new,
-            Backoff::Linear { base, .. } | Backoff::Exponential { base, .. } => *base = new,
-            Backoff::Zero | Backoff::Uniform { .. } | Backoff::List(_) | Backoff::Stop => return false,
-        }
-        true
-    }
-
-    /// Returns the form that equal policies share: the jitter is explicit, and no length is longer than the core
-    /// computes with. So a policy that is printed and parsed is equal to itself.
-    pub(super) const fn canonical(mut self) -> Self {
-        self.jitter = Some(match self.jitter() {
-            Jitter::Added(length) => Jitter::Added(computable(length)),
-            jitter => jitter,
-        });
-        self.backoff = match self.backoff {
-            Backoff::Constant { delay } => Backoff::Constant { delay: computable(delay) },
-            Backoff::Uniform { min, max } => Backoff::Uniform { min: computable(min), max: computable(max) },
-            Backoff::Linear { base, step } => Backoff::Linear { base: computable(base), step: computable(step) },
-            Backoff::Exponential { base, multiplier } => Backoff::Exponential { base: computable(base), multiplier },
-            other => other,
-        };
-        self.hint_mode = match self.hint_mode {
-            HintMode::Clamp(above) => HintMode::Clamp(computable(above)),
-            other => other,
-        };
-        self.floor = computable(self.floor);
-        self.spread = computable(self.spread);
-        self.cap = computable_or_none(self.cap);
-        self.max_elapsed = computable_or_none(self.max_elapsed);
-        self.max_hint = computable_or_none(self.max_hint);
-        self.throttled_base = computable_or_none(self.throttled_base);
-        self.local_base = computable_or_none(self.local_base);
-        self.stable_after = computable_or_none(self.stable_after);
-        self
-    }
-}
-
-const fn longer(a: u64, b: u64) -> u64 {
-    if a < b { b } else { a }
-}
-
-const fn shorter(a: u64, b: u64) -> u64 {
-    if b < a { b } else { a }
-}
-
-/// Returns the length that the core computes with.
-const fn computable(length: Duration) -> Duration {
-    Duration::from_nanos(nanos(length))
-}
-
-const fn computable_or_none(length: Option<Duration>) -> Option<Duration> {
-    match length {
-        Some(length) => Some(computable(length)),
-        None => None,
+impl Default for Policy {
+    fn default() -> Self {
+        Self::DEFAULT
     }
 }
 
@@ -436,7 +328,7 @@ impl PolicyBuilder {
     /// [`PolicyError`] names every problem at once, with its values and how to fix it.
     pub const fn build(self) -> Result<Policy, PolicyError> {
         let resolved = Self { settings: self.settings.resolved(), ..self };
-        let error = PolicyError::of(&resolved);
+        let error = resolved.check();
         if error.is_none() { Ok(Policy::of_checked(resolved.settings)) } else { Err(error) }
     }
 
@@ -447,6 +339,238 @@ impl PolicyBuilder {
         match self.build() {
             Ok(policy) => policy,
             Err(error) => panic!("{}", error.message().as_str()),
+        }
+    }
+
+    /// Returns every problem of the settings, in the order of [`PolicyProblem`]: for the compiler and the program alike.
+    const fn check(&self) -> PolicyError {
+        let settings = &self.settings;
+        let jitter = settings.jitter();
+        let cap = settings.longest_delay();
+        let mut error = PolicyError {
+            problems: 0,
+            base: nanos(settings.base()),
+            cap,
+            floor: match settings.backoff {
+                Backoff::Uniform { min, .. } => nanos(min),
+                _ => nanos(settings.floor),
+            },
+            spread: nanos(settings.spread),
+            max_elapsed: match settings.max_elapsed {
+                Some(limit) => nanos(limit),
+                None => u64::MAX,
+            },
+            throttled_base: nanos(settings.throttled_base()),
+            local_base: nanos(settings.local_base()),
+            multiplier: 1.0,
+            share: match (jitter, settings.hint_spread) {
+                (Jitter::Factor(share), _) if share.is_above_one() => share,
+                (_, Some(share)) => share,
+                _ => Ratio::ZERO,
+            },
+            is_jitter_share: matches!(jitter, Jitter::Factor(share) if share.is_above_one()),
+            is_exponential: matches!(settings.backoff, Backoff::Exponential { .. }),
+        };
+        let base = error.base;
+        let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
+        let has_base = grows || matches!(settings.backoff, Backoff::Constant { .. });
+        let is_exponential = error.is_exponential;
+        let is_uniform = matches!(settings.backoff, Backoff::Uniform { .. });
+        let has_delays = !matches!(settings.backoff, Backoff::Zero | Backoff::Stop);
+        let multiplier = match settings.backoff {
+            Backoff::Exponential { multiplier, .. } => multiplier,
+            _ => 1.0,
+        };
+        let rounded = multiplier as f32;
+        error.multiplier = if multiplier.is_nan() {
+            // Not NaN, so that the derived comparison finds equal errors equal.
+            f32::NEG_INFINITY
+        } else if multiplier < 1.0 && rounded >= 1.0 {
+            BELOW_ONE
+        } else {
+            rounded
+        };
+        // A multiplier that was set to its default cannot be told from one that was not set.
+        let decorrelates = is_exponential && multiplier.to_bits() == 2.0_f64.to_bits() && error.floor == 0;
+        let jitter_is_wrong = match jitter {
+            Jitter::None => is_uniform,
+            Jitter::Full => !has_delays,
+            _ => is_uniform || !has_delays,
+        };
+        let needs_growth = matches!(jitter, Jitter::Profile(jitter) if jitter.0.needs_exponential);
+        let ignores_floor = is_exponential && matches!(jitter, Jitter::Profile(jitter) if jitter.0.has_own_delays());
+        let retries = !matches!(settings.max_attempts, Some(1));
+        let least = match jitter {
+            Jitter::None | Jitter::Decorrelated | Jitter::Added(_) => base,
+            Jitter::Equal => base / 2,
+            Jitter::Full | Jitter::Factor(_) | Jitter::Profile(_) => 0,
+        };
+        let spreads_hints = matches!(settings.hint_mode, HintMode::AtLeast);
+        let takes_bases = has_base || is_uniform;
+        let throttled_fits = takes_bases && base <= error.throttled_base && error.throttled_base <= cap;
+        let local_fits = takes_bases && base <= error.local_base && error.local_base <= cap;
+        let found = [
+            (NoAttempt, matches!(settings.max_attempts, Some(0))),
+            (ZeroBase, has_base && base == 0),
+            (CapBelowBase, grows && cap < base),
+            (FloorAboveCap, grows && error.floor > cap),
+            (FloorUnused, ignores_floor && error.floor > 0),
+            (NothingToCap, !grows && (settings.cap.is_some() || !settings.floor.is_zero())),
+            (Misplaced, self.misplaced),
+            // Written so that NaN fails it.
+            (Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX)),
+            (RatioAboveOne, error.share.is_above_one()),
+            (PolicyProblem::List, matches!(settings.backoff, Backoff::List(list) if list.is_empty())),
+            (Range, is_uniform && (base == 0 || error.floor > base)),
+            (Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates),
+            (ProfileJitter, needs_growth && !is_exponential && has_delays),
+            (NothingToJitter, jitter_is_wrong),
+            (SpreadAboveElapsed, error.spread > error.max_elapsed),
+            (ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed)),
+            (HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints),
+            (ThrottledBase, settings.throttled_base.is_some() && !throttled_fits),
+            (LocalBase, settings.local_base.is_some() && !local_fits),
+        ];
+        let mut at = 0;
+        while at < found.len() {
+            if found[at].1 {
+                error.problems |= 1 << found[at].0 as u8;
+            }
+            at += 1;
+        }
+        error
+    }
+}
+
+/// The largest `f32` below 1.
+const BELOW_ONE: f32 = f32::from_bits(0x3f7f_ffff);
+
+impl Settings {
+    /// Returns the settings in which every length that was not given has yielded to those that were, by the rules of
+    /// [`PolicyBuilder`].
+    const fn resolved(mut self) -> Self {
+        let given = self.given;
+        let (base, cap) = (nanos(self.base()), self.longest_delay());
+        // Decorrelated jitter draws from `[base, 3 · base]` at first, so equal lengths would leave nothing to draw.
+        let decorrelates = self.is_decorrelated();
+        let room = if decorrelates { 3 } else { 1 };
+        let contradicts = cap < base || (decorrelates && cap == base);
+        // A cap of zero is an error of its own.
+        if contradicts && given.cap && !given.base && cap > 0 {
+            self.set_base(Duration::from_nanos(cap / room));
+        }
+        if self.cap.is_some() && !given.cap {
+            let mut least = if contradicts && given.base { base.saturating_mul(room) } else { cap };
+            if given.throttled_base {
+                least = longer(least, nanos(self.throttled_base()));
+            }
+            if given.local_base {
+                least = longer(least, nanos(self.local_base()));
+            }
+            self.cap = Some(Duration::from_nanos(least));
+        }
+        let (base, cap) = (nanos(self.base()), self.longest_delay());
+        if let (Backoff::Linear { step, .. }, false) = (&mut self.backoff, given.step) {
+            *step = Duration::from_nanos(base);
+        }
+        if let (Some(length), false) = (self.throttled_base, given.throttled_base) {
+            self.throttled_base = Some(Duration::from_nanos(shorter(longer(nanos(length), base), cap)));
+        }
+        if let (Some(length), false) = (self.local_base, given.local_base) {
+            self.local_base = Some(Duration::from_nanos(shorter(longer(nanos(length), base), cap)));
+        }
+        self
+    }
+
+    /// Sets the base; returns whether the backoff has one.
+    const fn set_base(&mut self, new: Duration) -> bool {
+        match &mut self.backoff {
+            Backoff::Constant { delay } => *delay = new,
+            Backoff::Linear { base, .. } | Backoff::Exponential { base, .. } => *base = new,
+            Backoff::Zero | Backoff::Uniform { .. } | Backoff::List(_) | Backoff::Stop => return false,
+        }
+        true
+    }
+}
+
+/// The names that the argument of [`policy!`](crate::policy) may use.
+#[doc(hidden)]
+pub mod units {
+    use core::time::Duration;
+
+    /// Creates a length of `n` milliseconds.
+    #[must_use]
+    pub const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// Creates a length of `n` seconds.
+    #[must_use]
+    pub const fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    /// Creates a length of `n` minutes.
+    #[must_use]
+    pub const fn mins(n: u64) -> Duration {
+        Duration::from_secs(n.saturating_mul(60))
+    }
+
+    pub use crate::numbers::ratio::Ratio;
+    pub use crate::policy::HintMode;
+    pub use crate::policy::Jitter;
+}
+
+/// Creates a [`Policy`](crate::Policy) at compile time. An invalid policy does not compile, and the compiler's message
+/// is that of [`PolicyError`](crate::PolicyError).
+///
+/// It takes a constructor of [`Policy`](crate::Policy) and setters of [`PolicyBuilder`](crate::PolicyBuilder). Inside
+/// it, `ms`, `secs` and `mins` create durations, and `Jitter`, `HintMode` and `Ratio` are in scope.
+///
+/// ```
+/// use stagger_core::{Policy, policy};
+///
+/// const POLICY: Policy = policy!(exponential(ms(100), secs(10)).jitter(Jitter::Equal).max_attempts(4));
+/// ```
+///
+/// ```compile_fail
+/// use stagger_core::{Policy, policy};
+///
+/// // error: cap 50ms is below base 100ms: raise cap or lower base
+/// const POLICY: Policy = policy!(exponential(ms(100), ms(50)));
+/// ```
+#[macro_export]
+macro_rules! policy {
+    ($backoff:ident ( $($argument:tt)* ) $($setters:tt)*) => {
+        const {
+            #[allow(unused_imports)] // Which of them are used is the caller's choice.
+            use $crate::units::*;
+            $crate::Policy::$backoff($($argument)*) $($setters)* .build_or_fail_to_compile()
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy refers to the curve of a profile, which must not take any of these away.
+    #[test]
+    fn a_policy_is_plain_data_to_threads_and_panics() {
+        fn plain<T: Copy + Send + Sync + Unpin + core::panic::UnwindSafe + core::panic::RefUnwindSafe>(_: T) {}
+        plain(Policy::DEFAULT);
+    }
+
+    #[test]
+    fn only_a_limit_of_one_attempt_means_no_retry() {
+        let plain = Policy::DEFAULT.to_builder();
+        for (builder, want) in [
+            (plain, true),
+            (plain.max_attempts(2), true),
+            (plain.max_attempts(1), false),
+            (plain.unlimited_attempts(), true),
+        ] {
+            assert_eq!(builder.build().unwrap().allows_retries(), want, "{builder:?}");
         }
     }
 }

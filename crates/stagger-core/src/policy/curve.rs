@@ -1,10 +1,8 @@
 use core::time::Duration;
 
-use super::{Capped, Memory, Settings};
+use super::{Backoff, Capped, Jitter, Settings};
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::outcome::FailureKind;
-use crate::policy::backoff::Backoff;
-use crate::policy::jitter::Jitter;
 
 /// What the schedule reads for every delay, derived from the settings when the policy is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,46 +132,6 @@ impl Curve {
             FailureKind::Transient => 1.0,
             FailureKind::Throttled => self.throttled,
             FailureKind::LocalExhaustion => self.local,
-        }
-    }
-}
-
-impl Settings {
-    /// Returns when the cap is applied.
-    pub(super) const fn capped(&self) -> Capped {
-        match self.jitter() {
-            Jitter::Profile(jitter) => jitter.0.capped,
-            // Without a cap there is nothing to apply last, and forecasts stay exact.
-            Jitter::Added(_) if self.cap.is_some() => Capped::Last,
-            _ => Capped::First,
-        }
-    }
-
-    pub(super) const fn is_decorrelated(&self) -> bool {
-        match self.jitter() {
-            Jitter::Decorrelated => true,
-            Jitter::Profile(jitter) => matches!(jitter.0.memory, Memory::Decorrelated),
-            _ => false,
-        }
-    }
-}
-
-impl super::Policy {
-    /// Returns the cap that is applied after the draw, in nanoseconds; `u64::MAX` if it is applied before.
-    pub(crate) const fn last_cap(&self) -> u64 {
-        match (self.settings.capped(), self.settings.cap) {
-            (Capped::First, _) => u64::MAX,
-            (_, Some(cap)) => nanos(cap),
-            (_, None) => LONGEST_NANOS,
-        }
-    }
-
-    /// Returns what the delay of a retry depends on, apart from its number.
-    pub(crate) const fn memory(&self) -> Memory {
-        match (self.settings.jitter(), &self.settings.backoff) {
-            (Jitter::Decorrelated, _) => Memory::Decorrelated,
-            (Jitter::Profile(jitter), Backoff::Exponential { .. }) => jitter.0.memory,
-            _ => Memory::None,
         }
     }
 }

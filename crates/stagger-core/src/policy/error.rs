@@ -1,31 +1,26 @@
 use core::fmt;
 
-use super::PolicyBuilder;
-use crate::numbers::instant::nanos;
-use crate::numbers::message::words;
-use crate::numbers::message::{Message, Value};
+use super::DelayList;
+use crate::numbers::message::{Message, Value, words};
 use crate::numbers::ratio::Ratio;
-use crate::policy::backoff::{Backoff, DelayList};
-use crate::policy::hint_mode::HintMode;
-use crate::policy::jitter::Jitter;
 
 /// Every problem in the settings of a policy, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyError {
-    problems: u32,
-    base: u64,
-    cap: u64,
-    floor: u64,
-    spread: u64,
-    max_elapsed: u64,
-    throttled_base: u64,
-    local_base: u64,
+    pub(super) problems: u32,
+    pub(super) base: u64,
+    pub(super) cap: u64,
+    pub(super) floor: u64,
+    pub(super) spread: u64,
+    pub(super) max_elapsed: u64,
+    pub(super) throttled_base: u64,
+    pub(super) local_base: u64,
     /// As `f32`, so that a `Result` with this error stays small; below 1 if the setting is.
-    multiplier: f32,
+    pub(super) multiplier: f32,
     /// The share of the jitter if that is above 1, otherwise `hint_spread`.
-    share: Ratio,
-    is_jitter_share: bool,
-    is_exponential: bool,
+    pub(super) share: Ratio,
+    pub(super) is_jitter_share: bool,
+    pub(super) is_exponential: bool,
 }
 
 words! {
@@ -81,13 +76,9 @@ words! {
 }
 
 use PolicyProblem::{
-    CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, FloorUnused, HintSpreadUnused, LocalBase, Misplaced,
-    Multiplier, NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, Range, RatioAboveOne, SpreadAboveElapsed,
-    ThrottledBase, ZeroBase,
+    Decorrelated, ElapsedBelowBase, FloorAboveCap, FloorUnused, HintSpreadUnused, LocalBase, Multiplier,
+    NothingToJitter, Range, RatioAboveOne, SpreadAboveElapsed, ThrottledBase,
 };
-
-/// The largest `f32` below 1.
-const BELOW_ONE: f32 = f32::from_bits(0x3f7f_ffff);
 
 /// Room for all messages of a policy at once.
 type Sentences = Message<2048>;
@@ -104,104 +95,6 @@ impl PolicyError {
 
     const fn has(&self, problem: PolicyProblem) -> bool {
         self.problems & (1 << problem as u8) != 0
-    }
-
-    pub(super) const fn of(builder: &PolicyBuilder) -> Self {
-        let settings = &builder.settings;
-        let jitter = settings.jitter();
-        let cap = settings.longest_delay();
-        let mut error = Self {
-            problems: 0,
-            base: nanos(settings.base()),
-            cap,
-            floor: match settings.backoff {
-                Backoff::Uniform { min, .. } => nanos(min),
-                _ => nanos(settings.floor),
-            },
-            spread: nanos(settings.spread),
-            max_elapsed: match settings.max_elapsed {
-                Some(limit) => nanos(limit),
-                None => u64::MAX,
-            },
-            throttled_base: nanos(settings.throttled_base()),
-            local_base: nanos(settings.local_base()),
-            multiplier: 1.0,
-            share: match (jitter, settings.hint_spread) {
-                (Jitter::Factor(share), _) if share.is_above_one() => share,
-                (_, Some(share)) => share,
-                _ => Ratio::ZERO,
-            },
-            is_jitter_share: matches!(jitter, Jitter::Factor(share) if share.is_above_one()),
-            is_exponential: matches!(settings.backoff, Backoff::Exponential { .. }),
-        };
-        let base = error.base;
-        let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
-        let has_base = grows || matches!(settings.backoff, Backoff::Constant { .. });
-        let is_exponential = error.is_exponential;
-        let is_uniform = matches!(settings.backoff, Backoff::Uniform { .. });
-        let has_delays = !matches!(settings.backoff, Backoff::Zero | Backoff::Stop);
-        let multiplier = match settings.backoff {
-            Backoff::Exponential { multiplier, .. } => multiplier,
-            _ => 1.0,
-        };
-        let rounded = multiplier as f32;
-        error.multiplier = if multiplier.is_nan() {
-            // Not NaN, so that the derived comparison finds equal errors equal.
-            f32::NEG_INFINITY
-        } else if multiplier < 1.0 && rounded >= 1.0 {
-            BELOW_ONE
-        } else {
-            rounded
-        };
-        // A multiplier that was set to its default cannot be told from one that was not set.
-        let decorrelates = is_exponential && multiplier.to_bits() == 2.0_f64.to_bits() && error.floor == 0;
-        let jitter_is_wrong = match jitter {
-            Jitter::None => is_uniform,
-            Jitter::Full => !has_delays,
-            _ => is_uniform || !has_delays,
-        };
-        let needs_growth = matches!(jitter, Jitter::Profile(jitter) if jitter.0.needs_exponential);
-        let ignores_floor = is_exponential && matches!(jitter, Jitter::Profile(jitter) if jitter.0.has_own_delays());
-        let retries = !matches!(settings.max_attempts, Some(1));
-        let least = match jitter {
-            Jitter::None | Jitter::Decorrelated | Jitter::Added(_) => base,
-            Jitter::Equal => base / 2,
-            Jitter::Full | Jitter::Factor(_) | Jitter::Profile(_) => 0,
-        };
-        let spreads_hints = matches!(settings.hint_mode, HintMode::AtLeast);
-        let takes_bases = has_base || is_uniform;
-        let throttled_fits = takes_bases && base <= error.throttled_base && error.throttled_base <= cap;
-        let local_fits = takes_bases && base <= error.local_base && error.local_base <= cap;
-        let found = [
-            (NoAttempt, matches!(settings.max_attempts, Some(0))),
-            (ZeroBase, has_base && base == 0),
-            (CapBelowBase, grows && cap < base),
-            (FloorAboveCap, grows && error.floor > cap),
-            (FloorUnused, ignores_floor && error.floor > 0),
-            (NothingToCap, !grows && (settings.cap.is_some() || !settings.floor.is_zero())),
-            (Misplaced, builder.misplaced),
-            // Written so that NaN fails it.
-            (Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX)),
-            (RatioAboveOne, error.share.is_above_one()),
-            (PolicyProblem::List, matches!(settings.backoff, Backoff::List(list) if list.is_empty())),
-            (Range, is_uniform && (base == 0 || error.floor > base)),
-            (Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates),
-            (ProfileJitter, needs_growth && !is_exponential && has_delays),
-            (NothingToJitter, jitter_is_wrong),
-            (SpreadAboveElapsed, error.spread > error.max_elapsed),
-            (ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed)),
-            (HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints),
-            (ThrottledBase, settings.throttled_base.is_some() && !throttled_fits),
-            (LocalBase, settings.local_base.is_some() && !local_fits),
-        ];
-        let mut at = 0;
-        while at < found.len() {
-            if found[at].1 {
-                error.problems |= 1 << found[at].0 as u8;
-            }
-            at += 1;
-        }
-        error
     }
 
     /// Returns the sentences about all problems.

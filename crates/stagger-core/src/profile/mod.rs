@@ -24,4 +24,4 @@ mod table;
 pub use entry::Profile;
 pub use table::*;
 
-pub use crate::policy::profile_jitter::ProfileJitter;
+pub use crate::policy::ProfileJitter;

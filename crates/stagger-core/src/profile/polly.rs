@@ -2,12 +2,10 @@
 //! article of that name: every delay is the distance between two points on one curve, so the delays of a call add up to
 //! a single point on it.
 
-use super::curves::Band;
-use super::curves::{middle, share};
+use super::curves::{Band, middle, share};
 use crate::numbers::math::{exp2, square_root, tanh};
 use crate::outcome::FailureKind;
-use crate::policy::backoff::Backoff;
-use crate::policy::{DelayCurve, Drawn, Interval, Policy, SAMPLE, SAMPLE_SIDE};
+use crate::policy::{Backoff, DelayCurve, Drawn, Interval, Policy, SAMPLE, SAMPLE_SIDE};
 
 /// Polly's delays: the curve for exponential backoff, this band for others.
 pub(super) struct Polly {

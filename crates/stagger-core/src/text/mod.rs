@@ -5,18 +5,14 @@
 mod amount;
 mod duration;
 mod error;
-mod hint_mode;
-mod jitter;
-mod nearest;
 mod policy;
-mod ratio;
 #[cfg(feature = "serde")]
 mod serde;
-mod setting;
+mod values;
 
 pub use amount::{ParseValueError, Rate, parse_count, parse_number};
 pub use duration::{Compact, parse_duration};
 pub use error::ParseError;
 pub(crate) use error::Problem;
 #[doc(hidden)]
-pub use nearest::nearest;
+pub use error::nearest;

@@ -6,11 +6,9 @@ use ::serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use ::serde::ser::SerializeMap as _;
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::policy::Draft;
-use super::setting::{Key, Value, counts_retries};
+use super::policy::{Draft, Key, Value, counts_retries};
 use crate::numbers::ratio::Ratio;
-use crate::policy::Policy;
-use crate::policy::jitter::Jitter;
+use crate::policy::{Jitter, Policy};
 
 /// Serializes a table: `backoff`, then every setting that the one-line form has, lengths as strings.
 impl Serialize for Policy {

@@ -13,7 +13,7 @@ const HEADERS: &str = include_str!("../../../../docs/reference/headers.md");
 const ENVIRONMENT: &str = include_str!("../../../../docs/reference/environment.md");
 
 /// The settings, as the parser has them.
-const SETTINGS: &str = include_str!("../../../../crates/stagger-core/src/text/setting.rs");
+const SETTINGS: &str = include_str!("../../../../crates/stagger-core/src/text/policy.rs");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()

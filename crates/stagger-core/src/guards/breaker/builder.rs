@@ -11,8 +11,8 @@ use crate::numbers::instant::nanos;
 use crate::numbers::random::Seed;
 use crate::numbers::ratio::Ratio;
 use crate::policy;
+use crate::policy::DelayList;
 use crate::policy::Policy;
-use crate::policy::backoff::DelayList;
 
 /// Builds a [`CircuitBreaker`]: its settings before they are checked. [`build`](Self::build) reports every problem at
 /// once.

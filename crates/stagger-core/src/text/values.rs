@@ -1,9 +1,30 @@
+//! The text of ratios, jitters and hint modes.
+
 use core::fmt;
 use core::str::FromStr;
 
+use super::duration::scaled;
 use super::{Compact, ParseError, Problem, parse_duration};
-use crate::policy::jitter::Jitter;
+use crate::numbers::ratio::Ratio;
+use crate::policy::{HintMode, Jitter};
 use crate::profile::Profile;
+
+impl FromStr for Ratio {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let (number, unit) = match text.strip_suffix('%') {
+            Some(number) => (number.trim_end(), 10_000),
+            None => (text, 1_000_000),
+        };
+        let problem = match scaled(number, unit) {
+            Ok(millionths @ 0..=1_000_000) => return Ok(Self::millionths(millionths as u32)),
+            Err(Problem::DurationTooFine) => Problem::RatioTooFine,
+            _ => Problem::Ratio,
+        };
+        Err(ParseError::new(problem, text))
+    }
+}
 
 impl fmt::Display for Jitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,13 +70,72 @@ impl FromStr for Jitter {
     }
 }
 
+impl fmt::Display for HintMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::AtLeast => f.write_str("at-least"),
+            Self::Exact => f.write_str("exact"),
+            Self::Clamp(d) => write!(f, "clamp:{}", Compact(d)),
+        }
+    }
+}
+
+impl FromStr for HintMode {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "at-least" => Ok(Self::AtLeast),
+            "exact" => Ok(Self::Exact),
+            _ => match text.strip_prefix("clamp:").map(parse_duration) {
+                Some(Ok(Some(d))) => Ok(Self::Clamp(d)),
+                Some(Err(error)) => Err(error),
+                _ => Err(ParseError::new(Problem::HintMode, text)),
+            },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
     use std::string::ToString;
 
     use super::*;
-    use crate::numbers::ratio::Ratio;
+
+    #[test]
+    fn text_parses_exactly_or_not_at_all() {
+        for (text, want) in [
+            ("0", Some(0)),
+            ("0%", Some(0)),
+            ("1", Some(1_000_000)),
+            ("100%", Some(1_000_000)),
+            ("20 %", Some(200_000)),
+            (".5", Some(500_000)),
+            ("0.10000000", Some(100_000)),
+            ("12.3456%", Some(123_456)),
+            ("12.34567%", None),
+            ("1.1", None),
+            ("101%", None),
+            ("99999999999999999999999", None),
+            ("", None),
+            ("%", None),
+            (".", None),
+            ("-1", None),
+            ("1e-3", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(text.parse::<Ratio>().ok().map(Ratio::as_millionths), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn display_round_trips_for_every_millionth() {
+        for n in (0..=1_000_000).step_by(7).chain([1_000_000]) {
+            let ratio = Ratio::millionths(n);
+            assert_eq!(ratio.to_string().parse(), Ok(ratio));
+        }
+    }
 
     #[test]
     fn text_round_trips() {
