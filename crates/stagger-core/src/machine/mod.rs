@@ -4,20 +4,15 @@
 //! Both take the present time, the outcome and the [guards](crate::Guards) as arguments.
 
 pub(crate) mod decision;
-mod hinted;
-mod loss;
-mod overslept;
 mod reconnect;
 mod retry;
 mod state;
 mod strategy;
-mod turn;
-mod unrecorded;
+mod wait;
 
 pub use decision::Decision;
-pub use loss::Health;
-pub use overslept::spread_again;
 pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, Unreachable};
-pub use retry::RetryMachine;
+pub use retry::{Health, RetryMachine};
 pub use state::{Paused, RetryState};
 pub use strategy::{RetryContext, RetryPlan, Strategy};
+pub use wait::spread_again;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::decision::{Decision, DelaySource, StopReason};
-use super::loss::Health;
+use super::retry::Health;
 use super::retry::RetryMachine;
 use super::state::RetryState;
 use super::strategy::RetryPlan;

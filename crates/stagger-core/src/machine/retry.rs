@@ -1,28 +1,18 @@
+//! The machine that decides about the attempts of one call.
+
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use super::decision::{Decision, DelaySource, StopReason};
+use super::state::{AHEAD, BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState, SHORTENED, SHORTENED_ONCE};
+use super::strategy::{RetryContext, Strategy};
 use crate::guards::guard::{Guards, LimiterPermit, NestedRetries, Permits};
 use crate::guards::now::{Now, Unread};
-use crate::machine::decision::{Decision, DelaySource, StopReason};
-use crate::machine::state::{BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState, SHORTENED};
-use crate::machine::strategy::{RetryContext, Strategy};
 use crate::numbers::instant::{Instant, nanos};
-use crate::numbers::random::draw_nanos;
 use crate::numbers::random::{Purpose, Seed};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
 use crate::policy::{Drawn, Interval, Policy};
 use crate::schedule::draw_spread;
-
-/// How the policy's spread takes part in a delay.
-#[derive(Clone, Copy)]
-pub(super) enum SpreadUse {
-    /// Not at all.
-    Unused,
-    /// The delay is drawn from it, and the schedule does not begin.
-    InsteadOfBackoff,
-    /// A draw from it is the least delay.
-    BesideBackoff,
-}
 
 /// Decides about the attempts of one call: a view of the shared policy, the state of the call, and its seed.
 ///
@@ -107,22 +97,9 @@ impl<'a> RetryMachine<'a> {
         self.strategy = strategy;
         self
     }
+}
 
-    /// Returns the wait before the first attempt: uniform on `[0, spread]`, and never past the deadline. It counts as
-    /// elapsed time: a time limit runs from this call.
-    #[inline]
-    pub fn spread(&mut self, now: impl FnOnce() -> Instant) -> Duration {
-        if self.policy.spread().is_zero() {
-            return Duration::ZERO;
-        }
-        let now = Unread::new(now);
-        self.start_clock(&now);
-        let spread = self
-            .deadline
-            .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
-        Duration::from_nanos(self.draw_spread(spread, 0))
-    }
-
+impl RetryMachine<'_> {
     /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
     /// [`Permits::NONE`] at first.
     ///
@@ -162,21 +139,6 @@ impl<'a> RetryMachine<'a> {
         Ok(permit)
     }
 
-    /// Acquires a new budget permit for a retry that was granted earlier and whose permit has been released, because
-    /// the call was [paused](crate::machine::Paused). The budget charges it like a retry after a transient failure. A
-    /// first attempt and the one immediate repeat are free, as always. Call [`begin`](Self::begin) next, when the retry
-    /// is due.
-    ///
-    /// # Errors
-    /// [`StopReason::Budget`] if the budget rejects the retry. Nothing has changed then.
-    pub fn reacquire(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
-        let mut permit = Permits::NONE;
-        if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
-            permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
-        }
-        Ok(permit)
-    }
-
     /// Decides what to do after an attempt. See [the order](Self#the-order-inside-decide).
     #[inline]
     pub fn decide(
@@ -206,23 +168,103 @@ impl<'a> RetryMachine<'a> {
         self.decide_with(outcome, Permits::NONE, now, &Guards::none().nested(nested))
     }
 
-    #[inline(always)]
-    fn decide_with(
+    /// Decides about an attempt of which the guards receive no report, because its permits are gone: the process that
+    /// made it was [killed](crate::machine::Paused::is_in_flight), or another layer made it and settled them. Steps 2 to
+    /// 12 of [the order](Self#the-order-inside-decide), without an immediate repeat.
+    #[cold]
+    pub fn decide_unrecorded(
         &mut self,
         outcome: Outcome,
-        permit: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let (kind, hint) = match retryable(outcome) {
+            Ok(failure) => failure,
+            Err(decision) => return decision,
+        };
+        if self.state.flags & BEGUN == 0 {
+            // Attempts that another layer made have not advanced the schedule.
+            self.seek(self.state.retry_number());
+        }
+        let decision = self.retry_or_stop(kind, hint, SpreadUse::Unused, &Unread::new(now), guards);
+        if matches!(decision, Decision::Retry { .. }) {
+            self.state.flags &= !(IN_FLIGHT | REPEATS);
+        }
+        decision
+    }
+
+    /// Decides what to do after the loss of an open connection, as
+    /// [`ReconnectMachine`](crate::machine::ReconnectMachine) does. Use it to keep no more than a
+    /// [`RetryState`](crate::machine::RetryState) for each of many connections. Call [`begin`](Self::begin) next, as
+    /// after [`decide`](Self::decide).
+    ///
+    /// Every loss is spread, because whatever ended the connection may have ended all of them. `health` decides only
+    /// whether the count starts again:
+    ///
+    /// - After the loss of a stable connection an episode begins: the first wait is a draw from the policy's spread, and
+    ///   the schedule begins with the first failure after it. Without a spread, the loss itself is the schedule's first
+    ///   failure, and the first of the `max_attempts`.
+    /// - Any other loss is one more failure of the attempt that opened the connection. The wait is the larger of a draw
+    ///   from the spread and the schedule's delay, and its [source](crate::DelaySource) says which one it is.
+    ///
+    /// A server's hint is a minimum below the spread as below a delay. The guards have already recorded the success of
+    /// the attempt that opened the connection.
+    pub fn lost(
+        &mut self,
+        health: Health,
+        outcome: Outcome,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
         let now = Unread::new(now);
-        // Step 4 keeps the permit that step 1 would settle, so its question comes first. It has no side effect.
-        if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
-            return self.repeat_at_once(permit, &now, guards);
+        // A connection that ended normally is still wanted.
+        let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
+        let (kind, hint) = match retryable(outcome) {
+            Ok(failure) => failure,
+            Err(decision) => return decision,
+        };
+        let spread = match health {
+            Health::Stable => {
+                self.state.begin_episode();
+                self.start_clock(&now);
+                if self.policy.spread().is_zero() {
+                    self.state.flags |= AHEAD;
+                    SpreadUse::Unused
+                } else {
+                    SpreadUse::InsteadOfBackoff
+                }
+            }
+            Health::Flapping | Health::Failed if self.policy.spread().is_zero() => SpreadUse::Unused,
+            Health::Flapping | Health::Failed => SpreadUse::BesideBackoff,
+        };
+        self.retry_or_stop(kind, hint, spread, &now, guards)
+    }
+
+    /// Acquires a new budget permit for a retry that was granted earlier and whose permit has been released, because
+    /// the call was [paused](crate::machine::Paused). The budget charges it like a retry after a transient failure. A
+    /// first attempt and the one immediate repeat are free, as always. Call [`begin`](Self::begin) next, when the retry
+    /// is due.
+    ///
+    /// # Errors
+    /// [`StopReason::Budget`] if the budget rejects the retry. Nothing has changed then.
+    pub fn reacquire(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
+        let mut permit = Permits::NONE;
+        if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
+            permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
         }
-        guards.record(permit, &outcome, &now);
-        match retryable(outcome) {
-            Ok((kind, hint)) => self.retry_or_stop(kind, hint, SpreadUse::Unused, &now, guards),
-            Err(decision) => decision,
+        Ok(permit)
+    }
+
+    /// Sets the schedule to where it stands before retry `number`, for attempts that another layer made. A strategy keeps
+    /// its own place.
+    #[cold]
+    pub fn seek(&mut self, number: u32) {
+        // A stored number of attempts is not trusted to be small.
+        let number = number.min(65_536);
+        let carry = self.policy.carry_before(number, self.seed, u32::from(self.state.episode));
+        if let (Some(carry), None) = (carry, self.strategy) {
+            self.state.carry = carry;
+            self.state.flags |= BEGUN;
         }
     }
 
@@ -241,14 +283,6 @@ impl<'a> RetryMachine<'a> {
     /// that ended, which is then the schedule's first failure and the first of `max_attempts`. Later draws have new numbers.
     pub const fn reset(&mut self) {
         self.state.reset();
-    }
-
-    /// Returns how long the coming attempt may take: the time left until the deadline. `None` if there is no deadline.
-    /// `max_elapsed` is not a deadline: it interrupts no attempt.
-    #[inline]
-    #[must_use]
-    pub fn remaining(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
-        self.deadline.map(|deadline| deadline.saturating_since(now()))
     }
 
     /// Returns whether the current attempt is the last that `max_attempts` allows. If the schedule began with the end of a
@@ -287,42 +321,27 @@ impl<'a> RetryMachine<'a> {
     pub fn elapsed(&self, now: Instant) -> Option<Duration> {
         self.state.start().map(|start| now.saturating_since(start))
     }
+}
 
-    /// Returns the length to request from a timer that fires only at multiples of `resolution`, for this wait.
-    ///
-    /// A hint is kept as it is, because a timer never fires early. Any other delay is moved to one of the two
-    /// neighboring ticks, with the probability that preserves the mean: with a 1 ms timer, 200 µs become no wait in
-    /// four cases of five and one tick otherwise, where the timer alone would always take one or two ticks. The
-    /// returned length lies just after the beginning of the last tick, because the timer fires at the tick's end. Zero
-    /// means that no timer is needed.
-    #[inline]
-    #[must_use]
-    pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
-        let tick = nanos(resolution);
-        if tick <= 1 || after.is_zero() || source == DelaySource::Hint {
-            return after;
+/// The steps.
+impl RetryMachine<'_> {
+    #[inline(always)]
+    fn decide_with(
+        &mut self,
+        outcome: Outcome,
+        permit: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let now = Unread::new(now);
+        // Step 4 keeps the permit that step 1 would settle, so its question comes first. It has no side effect.
+        if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
+            return self.repeat_at_once(permit, &now, guards);
         }
-        let after = nanos(after);
-        let up = draw_nanos(0, tick - 1, self.bits(Purpose::Dither)) < after % tick;
-        match after / tick + u64::from(up) {
-            0 => Duration::ZERO,
-            ticks => Duration::from_nanos((ticks - 1) * tick + 1),
-        }
-    }
-
-    /// Records the start of the call if a time limit needs it.
-    #[inline]
-    pub(super) fn start_clock(&mut self, now: &impl Now) {
-        if self.policy.max_elapsed().is_some() {
-            self.start_needed_clock(now);
-        }
-    }
-
-    #[cold]
-    fn start_needed_clock(&mut self, now: &impl Now) {
-        if !self.state.is_timed {
-            self.state.start = now.now();
-            self.state.is_timed = true;
+        guards.record(permit, &outcome, &now);
+        match retryable(outcome) {
+            Ok((kind, hint)) => self.retry_or_stop(kind, hint, SpreadUse::Unused, &now, guards),
+            Err(decision) => decision,
         }
     }
 
@@ -448,6 +467,29 @@ impl<'a> RetryMachine<'a> {
         Some(Drawn { delay, interval: Interval { lo: delay, hi: delay }, carry: delay as f64 })
     }
 
+    /// Returns whether the hint stops the call (step 7).
+    #[cold]
+    pub(super) fn forbids_retry(&self, hint: ServerHint) -> bool {
+        match hint {
+            ServerHint::DoNotRetry => true,
+            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
+                self.policy.max_hint().is_some_and(|longest| asked > longest)
+            }
+        }
+    }
+
+    /// Returns the delay of a hinted retry (step 8), in nanoseconds, where the policy has `drawn` one without regard to the
+    /// hint. Exact hints shorten three waits in a row; the next is not shortened.
+    #[cold]
+    pub(super) fn hinted(&mut self, hint: ServerHint, span: u64, drawn: u64) -> u64 {
+        let hinted = self.policy.hinted(hint, span, drawn, self.bits(Purpose::Hint));
+        let is_shortened = hinted < drawn && self.policy.follows_exactly(hint);
+        // The count is in the highest bits: the fourth in a row overflows to none.
+        let shortened = if is_shortened { self.state.flags.wrapping_add(SHORTENED_ONCE) & SHORTENED } else { 0 };
+        self.state.flags = self.state.flags & !SHORTENED | shortened;
+        if is_shortened && shortened == 0 { drawn } else { hinted }
+    }
+
     /// Returns which time limit leaves no room for an attempt that starts `after` from now, if one does. If both do, it is
     /// the deadline: a longer `max_elapsed` would not help.
     #[inline]
@@ -461,13 +503,29 @@ impl<'a> RetryMachine<'a> {
     }
 
     #[inline]
-    fn draw_spread(&self, spread: Duration, n: u32) -> u64 {
+    pub(super) fn draw_spread(&self, spread: Duration, n: u32) -> u64 {
         draw_spread(spread, self.seed, u32::from(self.state.episode), n)
     }
 
     #[inline]
     pub(super) fn bits(&self, purpose: Purpose) -> u64 {
         self.seed.bits(u32::from(self.state.episode), self.state.retry_number(), purpose)
+    }
+
+    /// Records the start of the call if a time limit needs it.
+    #[inline]
+    pub(super) fn start_clock(&mut self, now: &impl Now) {
+        if self.policy.max_elapsed().is_some() {
+            self.start_needed_clock(now);
+        }
+    }
+
+    #[cold]
+    fn start_needed_clock(&mut self, now: &impl Now) {
+        if !self.state.is_timed {
+            self.state.start = now.now();
+            self.state.is_timed = true;
+        }
     }
 }
 
@@ -481,5 +539,41 @@ pub(super) fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerH
         Outcome::Permanent => Err(Decision::Stop(StopReason::Permanent)),
         Outcome::UnsafeToRetry(_) => Err(Decision::Stop(StopReason::UnsafeToRetry)),
         Outcome::Cancelled => Err(Decision::Stop(StopReason::Cancelled)),
+    }
+}
+
+/// How the policy's spread takes part in a delay.
+#[derive(Clone, Copy)]
+pub(super) enum SpreadUse {
+    /// Not at all.
+    Unused,
+    /// The delay is drawn from it, and the schedule does not begin.
+    InsteadOfBackoff,
+    /// A draw from it is the least delay.
+    BesideBackoff,
+}
+
+/// Whether a lost connection had been healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Health {
+    /// It had been open for long enough: a new episode begins.
+    Stable,
+    /// It had not been open for long enough: the count and the backoff go on.
+    Flapping,
+    /// Its server failed, however long it had been open: the count and the backoff go on.
+    Failed,
+}
+
+impl Health {
+    /// How long a connection must have been open to count as stable, if the policy does not set it.
+    const STABLE_AFTER: Duration = Duration::from_secs(10);
+
+    /// Returns whether a connection is stable that was open for `lived`: for at least the policy's `stable_after`; if
+    /// that is not set, for the larger of 10 s and `last_wait`, the wait before the attempt that opened it.
+    #[must_use]
+    pub fn after(policy: &Policy, lived: Duration, last_wait: Duration) -> Self {
+        let enough = policy.stable_after().unwrap_or_else(|| last_wait.max(Self::STABLE_AFTER));
+        if lived >= enough { Self::Stable } else { Self::Flapping }
     }
 }

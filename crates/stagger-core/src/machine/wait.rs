@@ -1,0 +1,286 @@
+//! The waits of a call: for its turn, on a timer with ticks, and again if the timer fired late.
+
+use core::time::Duration;
+
+use super::decision::{DelaySource, StopReason};
+use super::retry::RetryMachine;
+use super::state::{DECIDED, REPEATS};
+use crate::guards::guard::{Guards, Limiter, LimiterPermit, Permits, Turn};
+use crate::guards::now::{Now, Unread};
+use crate::numbers::instant::{Instant, nanos};
+use crate::numbers::random::{Purpose, draw_nanos};
+use crate::outcome::Outcome;
+
+/// The waits before an attempt.
+impl RetryMachine<'_> {
+    /// Returns the wait before the first attempt: uniform on `[0, spread]`, and never past the deadline. It counts as
+    /// elapsed time: a time limit runs from this call.
+    #[inline]
+    pub fn spread(&mut self, now: impl FnOnce() -> Instant) -> Duration {
+        if self.policy.spread().is_zero() {
+            return Duration::ZERO;
+        }
+        let now = Unread::new(now);
+        self.start_clock(&now);
+        let spread = self
+            .deadline
+            .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
+        Duration::from_nanos(self.draw_spread(spread, 0))
+    }
+
+    /// Asks the pacer and the quiet period whether the next attempt may start. Returns zero if it may: call [`begin`](Self::begin) next,
+    /// without a wait between. Otherwise returns how long to wait before asking again. Meanwhile `permits` hold the place of
+    /// the call among those that wait; to cancel it, release them with [`Guards::release`].
+    ///
+    /// Waiting uses no attempt and pays no budget. It counts as elapsed time.
+    ///
+    /// The pacer is asked first, and a turn that it gave is kept while the quiet period lets the call wait, so that calls come
+    /// back from a pause at its pace.
+    ///
+    /// # Errors
+    /// [`StopReason::Quiet`] or [`StopReason::Pacer`] if one of them rejects the attempt, because it holds no calls, or because
+    /// its turn would come too late for the deadline or `max_elapsed`. [`StopReason::Deadline`] if the deadline has passed. The
+    /// permits have then been released.
+    #[inline]
+    pub fn turn(
+        &mut self,
+        permits: &mut Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Result<Duration, StopReason> {
+        if !guards.has_limiter() {
+            return Ok(Duration::ZERO);
+        }
+        let now = Unread::new(now);
+        self.start_clock(&now);
+        let turn = self.ask_limiters(permits, &now, guards);
+        if turn.is_err() {
+            guards.release(Permits::take(permits));
+        }
+        turn
+    }
+
+    /// Takes back the start of an attempt that [`begin`](Self::begin) admitted and that was not made, if the quiet period has
+    /// begun to hold calls since. The attempt keeps its number and what its budget charged; the breaker is asked again.
+    /// Returns the permits to call [`turn`](Self::turn) with; the turn that the pacer gave is among them.
+    ///
+    /// # Errors
+    /// The permits, unchanged, if the attempt may begin.
+    pub fn postpone(
+        &mut self,
+        permits: Permits,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Result<Permits, Permits> {
+        let Some(quiet) = guards.quiet.filter(|quiet| !quiet.is_current(&permits.quiet)) else { return Err(permits) };
+        let Permits { budget, breaker: admitted, quiet: permit, pacer } = permits;
+        if let Some(breaker) = guards.breaker {
+            breaker.record(admitted, &Outcome::Cancelled, &Unread::new(now));
+        }
+        if permit != LimiterPermit::NONE {
+            quiet.release(permit);
+        }
+        self.state.flags |= REPEATS | DECIDED;
+        Ok(Permits { budget, pacer, ..Permits::NONE })
+    }
+
+    /// Returns how long the coming attempt may take: the time left until the deadline. `None` if there is no deadline.
+    /// `max_elapsed` is not a deadline: it interrupts no attempt.
+    #[inline]
+    #[must_use]
+    pub fn remaining(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_since(now()))
+    }
+
+    /// Returns the length to request from a timer that fires only at multiples of `resolution`, for this wait.
+    ///
+    /// A hint is kept as it is, because a timer never fires early. Any other delay is moved to one of the two
+    /// neighboring ticks, with the probability that preserves the mean: with a 1 ms timer, 200 µs become no wait in
+    /// four cases of five and one tick otherwise, where the timer alone would always take one or two ticks. The
+    /// returned length lies just after the beginning of the last tick, because the timer fires at the tick's end. Zero
+    /// means that no timer is needed.
+    #[inline]
+    #[must_use]
+    pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+        let tick = nanos(resolution);
+        if tick <= 1 || after.is_zero() || source == DelaySource::Hint {
+            return after;
+        }
+        let after = nanos(after);
+        let up = draw_nanos(0, tick - 1, self.bits(Purpose::Dither)) < after % tick;
+        match after / tick + u64::from(up) {
+            0 => Duration::ZERO,
+            ticks => Duration::from_nanos((ticks - 1) * tick + 1),
+        }
+    }
+
+    /// Returns another wait if the timer of the wait before the coming attempt fired more than a second `late`; see
+    /// [`spread_again`]. It is spread over the longest delay that the policy could have drawn, but not beyond the deadline
+    /// or `max_elapsed`.
+    ///
+    /// If the deadline passed during the pause, there is no other wait, and [`begin`](Self::begin) stops. A `max_elapsed`
+    /// that passed does not shorten the wait, because it limits only the decision to retry, which was made before. With a
+    /// [strategy](Self::strategy) the span is its last delay.
+    #[cold]
+    #[must_use]
+    pub fn spread_again(&self, late: Duration, now: Instant) -> Option<Duration> {
+        // The bounds of decorrelated jitter take time proportional to the number.
+        let span = match (self.state.retry_number().min(65_536), self.strategy) {
+            (0, _) => self.policy.spread(),
+            (_, Some(_)) => Duration::from_nanos(self.state.carry as u64),
+            (number, None) => self.policy.bounds(number).map_or(Duration::ZERO, |(_, longest)| longest),
+        };
+        let until_deadline = self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_since(now));
+        let until_elapsed = match (self.policy.max_elapsed(), self.state.start()) {
+            (Some(limit), Some(start)) => start.saturating_add(limit).saturating_since(now),
+            _ => Duration::ZERO,
+        };
+        let until_elapsed = if until_elapsed.is_zero() { Duration::MAX } else { until_elapsed };
+        let bits = self.seed.bits(u32::from(self.state.episode), self.state.retry_number(), Purpose::Again);
+        spread_again(late, span.min(until_elapsed).min(until_deadline), bits)
+    }
+
+    fn ask_limiters(&self, permits: &mut Permits, now: &dyn Now, guards: &Guards<'_>) -> Result<Duration, StopReason> {
+        if self.deadline.is_some_and(|deadline| now.now() >= deadline) {
+            return Err(StopReason::Deadline);
+        }
+        let latest = self.latest_start();
+        if let Some(pacer) = guards.pacer {
+            if let Some(wait) = ask(pacer, &mut permits.pacer, latest, now).ok_or(StopReason::Pacer)? {
+                let would_be_rejected = guards.quiet.is_some_and(|quiet| quiet.would_reject(wait, latest, now));
+                return if would_be_rejected { Err(StopReason::Quiet) } else { Ok(wait) };
+            }
+        }
+        match guards.quiet {
+            Some(quiet) => {
+                let wait = ask(quiet, &mut permits.quiet, latest, now).ok_or(StopReason::Quiet)?;
+                Ok(wait.unwrap_or_default())
+            }
+            None => Ok(Duration::ZERO),
+        }
+    }
+
+    /// Returns the latest time at which the limits let an attempt start. `None` if there is no limit.
+    pub(super) fn latest_start(&self) -> Option<Instant> {
+        let elapsed = match (self.policy.max_elapsed(), self.state.start()) {
+            (Some(limit), Some(start)) => Some(start.saturating_add(limit)),
+            _ => None,
+        };
+        // An attempt may start at the end of `max_elapsed`, but not at the deadline.
+        let deadline = self.deadline.map(|deadline| Instant::from_nanos(deadline.as_nanos().saturating_sub(1)));
+        match (elapsed, deadline) {
+            (Some(elapsed), Some(deadline)) => Some(elapsed.min(deadline)),
+            (elapsed, deadline) => elapsed.or(deadline),
+        }
+    }
+}
+
+/// Returns another wait if a timer fired more than a second `late`: uniform on `[0, min(late, span)]`.
+///
+/// The machine has slept then, or the process was stopped, and all timers that came due meanwhile fire in the same
+/// instant. The clients that share a server are spread again, over `span`, but none of them over more than the time for
+/// which it is late already. `bits` are the random bits of the draw. Spread a wait once: if timers are always late, the
+/// attempt must come nevertheless.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::machine::spread_again;
+///
+/// let (span, bits) = (Duration::from_secs(10), u64::MAX / 2);
+/// assert_eq!(spread_again(Duration::from_secs(1), span, bits), None);
+/// assert_eq!(spread_again(Duration::from_secs(3600), span, bits), Some(Duration::from_secs(5)));
+/// ```
+#[must_use]
+pub fn spread_again(late: Duration, span: Duration, bits: u64) -> Option<Duration> {
+    if late <= PUNCTUAL {
+        return None;
+    }
+    match draw_nanos(0, nanos(span.min(late)), bits) {
+        0 => None,
+        wait => Some(Duration::from_nanos(wait)),
+    }
+}
+
+/// How late a timer is, at most, without a pause: a busy runtime fires timers late, too.
+const PUNCTUAL: Duration = Duration::from_secs(1);
+
+/// Asks a limiter, and keeps the permit of its answer. Returns how long to wait, if so; `None` if it rejects the attempt.
+#[inline]
+fn ask(
+    limiter: &dyn Limiter,
+    permit: &mut LimiterPermit,
+    latest: Option<Instant>,
+    now: &dyn Now,
+) -> Option<Option<Duration>> {
+    match limiter.admit(core::mem::replace(permit, LimiterPermit::NONE), latest, now) {
+        Turn::Now(given) => {
+            *permit = given;
+            Some(None)
+        }
+        Turn::Wait { after, permit: place } => {
+            *permit = place;
+            Some(Some(after.max(Duration::from_nanos(1))))
+        }
+        Turn::Rejected { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::machine::state::RetryState;
+    use crate::numbers::random::Seed;
+    use crate::policy::Policy;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_wait_is_spread_over_no_more_than_its_lateness_and_its_span() {
+        for late in [1.001, 2.0, 10.0, 3_600.0].map(Duration::from_secs_f64) {
+            for span in [Duration::from_nanos(1), SECOND, 10 * SECOND, Duration::MAX] {
+                let longest = spread_again(late, span, u64::MAX).expect("the greatest draw");
+                assert_eq!(longest, span.min(late), "{late:?} late, {span:?}");
+            }
+            assert_eq!(spread_again(late, Duration::ZERO, u64::MAX), None);
+        }
+        assert_eq!(spread_again(SECOND, SECOND, u64::MAX), None);
+    }
+
+    /// Returns the waits of a thousand calls that wait for their second attempt, and wake up `late`.
+    fn waits(policy: &Policy, deadline: Option<Instant>, late: Duration) -> Vec<Duration> {
+        let wait = |seed| {
+            let mut state = RetryState::started(at(0));
+            let mut retry = RetryMachine::new(policy, &mut state, Seed::new(seed)).deadline(deadline);
+            let permit = retry.begin(Permits::NONE, || at(0), &Guards::none()).expect("no guard");
+            let _ = retry.decide(Outcome::TRANSIENT, permit, || at(0), &Guards::none());
+            retry.spread_again(late, Instant::ZERO.saturating_add(late)).unwrap_or_default()
+        };
+        (0..1_000).map(wait).collect()
+    }
+
+    #[test]
+    fn the_span_is_the_longest_delay_within_the_limits_that_are_left() {
+        let policy = Policy::exponential(8 * SECOND, 60 * SECOND).build().expect("a policy");
+        let limited = Policy::exponential(8 * SECOND, 60 * SECOND).max_elapsed(20 * SECOND).build().expect("a policy");
+        let (short, long) = (17 * SECOND, 3_600 * SECOND);
+        for (policy, deadline, late, span) in [
+            (&policy, None, long, 8),
+            (&policy, None, 5 * SECOND, 5),
+            (&policy, Some(at(20)), short, 3),
+            (&policy, Some(at(20)), long, 0),
+            (&limited, None, short, 3),
+            (&limited, None, long, 8),
+        ] {
+            let waits = waits(policy, deadline, late);
+            let longest = waits.iter().max().copied().unwrap_or_default();
+            assert!(longest <= span * SECOND, "{policy}, {late:?} late: {longest:?}");
+            assert!(longest >= span * SECOND / 10 * 9, "{policy}, {late:?} late: {longest:?}");
+        }
+    }
+}
