@@ -15,4 +15,3 @@ pub mod pacer;
 pub mod quiet;
 #[cfg(target_has_atomic = "64")]
 mod shards;
-mod turn;

@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use super::decision::{Decision, DelaySource, StopReason};
-use super::retry::Health;
-use super::retry::RetryMachine;
+use super::retry::{Health, RetryMachine};
 use super::state::RetryState;
 use super::strategy::RetryPlan;
 use crate::guards::guard::{Guards, Permits};

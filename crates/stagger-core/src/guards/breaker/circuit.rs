@@ -1,12 +1,12 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::packed_state::{Mode, PackedState, Probe, generation_of, permit};
 use super::rules::Rules;
-use super::snapshot::{BreakerSnapshot, BreakerState, Evidence, TransitionCause};
-use super::tally::{Mark, Tally};
+use super::state::{
+    BreakerSnapshot, BreakerState, Evidence, Mode, PackedState, Probe, TransitionCause, generation_of, permit,
+};
 use super::transitions::Transitions;
-use super::window::Record;
+use super::window::{Mark, Record, Tally};
 use crate::guards::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{Ordering, fence};

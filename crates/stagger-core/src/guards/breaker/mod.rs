@@ -26,18 +26,13 @@
 mod builder;
 mod calls;
 mod circuit;
-mod error;
-mod ledger;
-mod packed_state;
 mod rules;
-mod snapshot;
-mod tally;
+mod state;
 mod time;
 mod transitions;
 mod window;
 
-pub use builder::CircuitBreakerBuilder;
+pub use builder::{CircuitBreakerBuilder, CircuitBreakerError, CircuitBreakerProblem};
 pub use circuit::CircuitBreaker;
-pub use error::{CircuitBreakerError, CircuitBreakerProblem};
-pub use snapshot::{BreakerSnapshot, BreakerState, Evidence, TransitionCause};
+pub use state::{BreakerSnapshot, BreakerState, Evidence, TransitionCause};
 pub use window::Window;

@@ -1,6 +1,5 @@
-use super::packed_state::{Probe, age_of};
-use super::snapshot::{Evidence, TransitionCause};
-use super::tally::{Mark, Tally};
+use super::state::{Evidence, Probe, TransitionCause, age_of};
+use super::window::{Mark, Tally};
 use crate::guards::guard::BreakerPermit;
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{Outcome, ServerHealth};

@@ -2,7 +2,7 @@
 
 use core::array;
 
-use super::tally::{Mark, Tally};
+use super::window::{Mark, Tally};
 use crate::numbers::atomic::{AtomicU64, Ordering};
 
 const BUCKETS: usize = 10;

@@ -1,7 +1,8 @@
+//! The window over which a breaker computes its ratios.
+
 use core::time::Duration;
 
 use super::calls::CallWindow;
-use super::tally::{Mark, Tally};
 use super::time::TimeWindow;
 
 /// The window over which a ratio is computed.
@@ -71,4 +72,19 @@ impl Record {
             Self::Time(time) => time.tally(generation, now()),
         }
     }
+}
+
+/// The sums of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) calls: u64,
+    pub(super) failures: u64,
+    pub(super) slow: u64,
+}
+
+/// How a window counts a call. A call can be both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) failed: bool,
+    pub(super) slow: bool,
 }

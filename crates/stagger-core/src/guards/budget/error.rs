@@ -1,7 +1,6 @@
 use core::fmt;
 
-use crate::numbers::message::words;
-use crate::numbers::message::{Message, Value, write_all};
+use crate::numbers::message::{Message, Value, words, write_all};
 use crate::numbers::ratio::Ratio;
 
 /// Every problem in the settings of a budget, with the values and how to fix them.

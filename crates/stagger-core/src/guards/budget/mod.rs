@@ -41,25 +41,20 @@
 mod adaptive;
 mod concurrent;
 mod control;
-mod controlled;
 mod error;
 mod lifetime;
 mod slots;
-mod spent;
 mod success_rate;
 mod throttle;
 mod tokens;
-mod unlimited;
 mod window;
 
 pub use adaptive::{Adaptive, AdaptiveBuilder, AdaptiveSnapshot};
 pub use concurrent::{Concurrent, ConcurrentSnapshot};
-pub use control::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
-pub use controlled::ControlledBudget;
+pub use control::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl, Unlimited};
 pub use error::{BudgetError, BudgetProblem};
 pub use lifetime::{Lifetime, LifetimeSnapshot};
 pub use success_rate::{SuccessRate, SuccessRateSnapshot};
 pub use throttle::{Throttle, ThrottleSnapshot};
 pub use tokens::{Refund, Tokens, TokensBuilder, TokensSnapshot, TokensState};
-pub use unlimited::Unlimited;
 pub use window::{Window, WindowBuilder, WindowSnapshot};

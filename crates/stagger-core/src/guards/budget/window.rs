@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use super::BudgetError;
 use super::BudgetProblem::{RatioAboveOne, WindowLength};
-use super::slots::{Slots, slot};
-use super::spent::Spent;
+use super::slots::{Slots, Spent, slot};
 use crate::guards::guard::{Budget, BudgetPermit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::const_unless_loom;

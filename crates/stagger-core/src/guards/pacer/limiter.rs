@@ -1,10 +1,9 @@
 use core::time::Duration;
 
 use super::builder::PacerBuilder;
-use super::packed::Packed;
 use super::rate::Rate;
 use super::recent::{Answers, Ended, Recent, TICK, TICKS};
-use super::snapshot::{PacerSnapshot, PacerState};
+use super::state::{PacerSnapshot, PacerState, Packed};
 use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Turn};
 use crate::guards::hold::{HeldCalls, HeldCounts, HoldSettings, Permit};
 use crate::guards::now::Now;

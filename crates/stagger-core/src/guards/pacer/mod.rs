@@ -28,14 +28,11 @@
 //! each other: the pacer is asked first, so that calls come back from a pause at the pace of both.
 
 mod builder;
-mod error;
 mod limiter;
-mod packed;
 mod rate;
 mod recent;
-mod snapshot;
+mod state;
 
-pub use builder::PacerBuilder;
-pub use error::{PacerError, PacerProblem};
+pub use builder::{PacerBuilder, PacerError, PacerProblem};
 pub use limiter::Pacer;
-pub use snapshot::{PacerSnapshot, PacerState};
+pub use state::{PacerSnapshot, PacerState};

@@ -23,18 +23,13 @@
 //! calls again. A [breaker](crate::breaker) acts on failures of every kind and rejects calls. A
 //! [budget](crate::budget) bounds retries and never stops a first attempt.
 
-mod admitted;
 mod builder;
-mod error;
-mod learned;
 mod pace;
-mod packed_state;
 mod period;
 mod recent;
 mod results;
-mod snapshot;
+mod state;
 
-pub use builder::QuietPeriodBuilder;
-pub use error::{QuietPeriodError, QuietPeriodProblem};
+pub use builder::{QuietPeriodBuilder, QuietPeriodError, QuietPeriodProblem};
 pub use period::QuietPeriod;
-pub use snapshot::{QuietSnapshot, QuietState, QuietTrigger};
+pub use state::{QuietSnapshot, QuietState, QuietTrigger};

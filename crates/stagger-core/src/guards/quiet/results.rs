@@ -1,10 +1,9 @@
 //! What happens to a quiet period when an attempt ends: answers, refusals, and pauses that begin.
 
 use super::pace::recovery_after;
-use super::packed_state::PackedState;
 use super::period::QuietPeriod;
 use super::recent::Finding;
-use super::snapshot::QuietState;
+use super::state::{PackedState, QuietState};
 use crate::guards::hold::Permit;
 use crate::guards::now::Now;
 use crate::numbers::atomic::Ordering;
