@@ -52,8 +52,8 @@ impl Policy {
     }
 
     /// Returns the least and the greatest time spent waiting until retry `n` starts: the delays 1 to `n`, and the
-    /// spread. Both can be reached; to a nanosecond for each delay with Polly's jitter, whose delays depend on each other
-    /// so that their sum varies less than the delays do.
+    /// spread. Both can be reached; to a nanosecond for each delay with Polly's jitter, whose delays depend on each
+    /// other so that their sum varies less than the delays do.
     #[must_use]
     pub fn elapsed_bounds(&self, n: u32) -> Option<(Duration, Duration)> {
         let (least, most) = self.sum_bounds(n)?;
@@ -491,7 +491,8 @@ mod tests {
         assert!(Policy::stop().build().unwrap().has_independent_delays());
     }
 
-    /// Returns the distribution function of the sum of n draws from [0, 1]: `F(x) = Σ (−1)^k C(n, k) (x − k)^n / n!`, exact for small n.
+    /// Returns the distribution function of the sum of n draws from [0, 1]: `F(x) = Σ (−1)^k C(n, k) (x − k)^n / n!`,
+    /// exact for small n.
     fn irwin_hall(n: u32, x: f64) -> f64 {
         let (mut sum, mut choose, mut factorial) = (0.0, 1.0, 1.0);
         for k in 0..=n {

@@ -97,8 +97,8 @@ impl Hedge {
 /// The state of one hedged call: which copy is due when. It launches nothing itself.
 ///
 /// The driver launches the first attempt with [`new`](Self::new), gets the time of the next copy from
-/// [`due`](Self::due), reports with [`launched`](Self::launched) or [`rejected`](Self::rejected) whether it could launch
-/// the copy, and with [`failed`](Self::failed) that an attempt failed while others are still possible.
+/// [`due`](Self::due), reports with [`launched`](Self::launched) or [`rejected`](Self::rejected) whether it could
+/// launch the copy, and with [`failed`](Self::failed) that an attempt failed while others are still possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HedgeState {
     launched: u32,
@@ -170,8 +170,8 @@ impl HedgeState {
 /// too, with the time that they had taken until then. If only winners counted, slow attempts would disappear from the
 /// histogram, and the delay of the next copy would become shorter and shorter.
 ///
-/// Thread-safe and lock-free; recording costs two atomic additions. Size: 1 KiB. On targets that cannot compare and swap
-/// (`thumbv6m`, `riscv32imc`), it is not `Sync`.
+/// Thread-safe and lock-free; recording costs two atomic additions. Size: 1 KiB. On targets that cannot compare and
+/// swap (`thumbv6m`, `riscv32imc`), it is not `Sync`.
 ///
 /// ```
 /// use core::time::Duration;

@@ -95,11 +95,11 @@ pub enum FailureKind {
 /// # Exact hints
 ///
 /// A hint is exact if the retry waits as long as it says, with nothing added: a [reservation](Self::Reserved), and with
-/// [`HintMode::Exact`](crate::HintMode::Exact) every hint. A server that asks for a retry at once, again and again, would
-/// cause a tight loop. So exact hints make three waits in a row shorter than the delays that the policy draws from its
-/// schedule or its spread, and the next one is a minimum: that wait is the larger of the hint and the drawn delay. Of any
-/// four waits in a row, one is as long as the policy draws it. Hints cause at most four attempts where the policy alone
-/// causes one.
+/// [`HintMode::Exact`](crate::HintMode::Exact) every hint. A server that asks for a retry at once, again and again,
+/// would cause a tight loop. So exact hints make three waits in a row shorter than the delays that the policy draws
+/// from its schedule or its spread, and the next one is a minimum: that wait is the larger of the hint and the drawn
+/// delay. Of any four waits in a row, one is as long as the policy draws it. Hints cause at most four attempts where
+/// the policy alone causes one.
 ///
 /// | | the count |
 /// |---|---|
@@ -115,8 +115,9 @@ pub enum FailureKind {
 pub enum ServerHint {
     /// Retry no earlier than after this delay. The server may have sent the same delay to every client.
     ///
-    /// With the default [`HintMode::AtLeast`](crate::HintMode::AtLeast) the retry waits `hint + U[0, max(ceiling, hint · hint_spread)]`. It never
-    /// comes earlier than the hint, and clients that received the same hint do not retry at the same time.
+    /// With the default [`HintMode::AtLeast`](crate::HintMode::AtLeast) the retry waits
+    /// `hint + U[0, max(ceiling, hint · hint_spread)]`. It never comes earlier than the hint, and clients that received
+    /// the same hint do not retry at the same time.
     AtLeast(Duration),
     /// A reservation: a point in time that the server reserved for this client alone. The retry waits exactly this
     /// long, to the timer's tick, with nothing added.

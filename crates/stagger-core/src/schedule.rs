@@ -1,4 +1,5 @@
-//! The delays of a policy. `Policy::formula` is the native formula; the curves of some profiles are in `profile::curves`.
+//! The delays of a policy. `Policy::formula` is the native formula; the curves of some profiles are in
+//! `profile::curves`.
 
 use core::time::Duration;
 
@@ -117,8 +118,8 @@ impl Policy {
         Some(carry)
     }
 
-    /// Returns whether the delay after an attempt with this outcome may depend on the call's seed, on a timer that fires
-    /// only at multiples of `resolution` (zero for any other timer).
+    /// Returns whether the delay after an attempt with this outcome may depend on the call's seed, on a timer that
+    /// fires only at multiples of `resolution` (zero for any other timer).
     ///
     /// If not, every seed gives the same decision and the same
     /// [wait on the timer](crate::machine::RetryMachine::on_ticks), so a driver need not spend time on a new seed: a

@@ -25,8 +25,8 @@ use crate::text::Compact;
 ///
 /// From the first client on, it has admitted at most `rate · T + burst` after any time T, whatever tokens are shown: a
 /// token is valid once, and one that was redeemed before, that has expired, that another server gave or that a client
-/// made up reserves nothing and moves nobody's time. In a window of time that begins later, clients may come in addition
-/// that are late for a reservation before it.
+/// made up reserves nothing and moves nobody's time. In a window of time that begins later, clients may come in
+/// addition that are late for a reservation before it.
 ///
 /// The state is one fixed array of 16 KiB, however many clients come. It remembers the last 65,536 reservations; above
 /// 6,500 admissions a second, a token is therefore valid for less than 10 s: the time of 65,536 admissions.
@@ -36,8 +36,8 @@ use crate::text::Compact;
 ///
 /// Thread-safe and lock-free. Time is an argument, so servers and the simulation behave alike. Send the wait to clients
 /// that do not support tokens as a plain `Retry-After`: they return without a token, and are admitted into times for
-/// which nobody came. Each server has a queue of its own: behind a load balancer, route a client back to the server that
-/// gave it the reservation, or put one admission in front of all. On another server the token counts as none.
+/// which nobody came. Each server has a queue of its own: behind a load balancer, route a client back to the server
+/// that gave it the reservation, or put one admission in front of all. On another server the token counts as none.
 /// `SharedAdmission` of `stagger-redis` is one queue for all of them.
 ///
 /// ```
@@ -54,10 +54,11 @@ use crate::text::Compact;
 /// assert_eq!(admission.admit_reserved(&reservation.token, then), Admit::Now);
 /// # Ok::<(), stagger_core::admission::AdmissionError>(())
 /// ```
-// All capacity is one line of positions, in nanoseconds, an interval apart. Each admission takes one: that of position p
-// conforms to the limit from p − ahead on. A client that comes later than that is admitted and takes the position at the
-// head of the line; any other gets it as a reservation, for the time p − ahead. Whoever is admitted by a reservation
-// claims its slot, which is the position divided by the interval. So the positions up to now + ahead bound everything.
+// All capacity is one line of positions, in nanoseconds, an interval apart. Each admission takes one: that of position
+// p conforms to the limit from p − ahead on. A client that comes later than that is admitted and takes the position at
+// the head of the line; any other gets it as a reservation, for the time p − ahead. Whoever is admitted by a
+// reservation claims its slot, which is the position divided by the interval. So the positions up to now + ahead bound
+// everything.
 pub struct Admission {
     /// The time of one admission, in nanoseconds.
     pub(super) interval: u64,
@@ -128,7 +129,8 @@ impl Admission {
         Admit::At(Reservation { after: Duration::from_nanos(wait(position)), token })
     }
 
-    /// Admits a client with a token, once. A client that is too early gets the remaining wait, for the same reservation.
+    /// Admits a client with a token, once. A client that is too early gets the remaining wait, for the same
+    /// reservation.
     ///
     /// A token that is not valid, because it was redeemed before, has expired or is not of this server, counts as none,
     /// and gets no new reservation: the client is admitted if there is room now, and otherwise rejected with
@@ -183,7 +185,8 @@ impl Admission {
             let position = line.max(now);
             (position <= conforming).then(|| {
                 let next = position.saturating_add(self.interval);
-                // Before the line moves: a thread that sees the line there must not take this position for a reservation.
+                // Before the line moves: a thread that sees the line there must not take this position for a
+                // reservation.
                 self.reassigned.fetch_max(next, Ordering::Relaxed);
                 next
             })
@@ -298,9 +301,9 @@ impl AdmissionBuilder {
 
     /// Sets how long before its reserved time, and how long after it, a token is valid. Default: 0 and 10 s.
     ///
-    /// `early` allows for clients whose clocks run fast. It adds `rate · early` clients to the limit; a client that comes
-    /// earlier keeps its reservation, and is told how long it still has to wait. `late` is reached only while no other
-    /// client needs the time: after a second of it, the time of a client that has not come is free for others.
+    /// `early` allows for clients whose clocks run fast. It adds `rate · early` clients to the limit; a client that
+    /// comes earlier keeps its reservation, and is told how long it still has to wait. `late` is reached only while no
+    /// other client needs the time: after a second of it, the time of a client that has not come is free for others.
     pub const fn tolerance(self, early: Duration, late: Duration) -> Self {
         Self { early, late, ..self }
     }
@@ -364,7 +367,8 @@ const EXCLUSIVE: u64 = 1_000_000_000;
 
 /// Decides which clients of a server are admitted: what a server's integration asks.
 ///
-/// [`Admission`] is that of one server. `SharedAdmission` of `stagger-redis` is one that all servers behind a balancer share.
+/// [`Admission`] is that of one server. `SharedAdmission` of `stagger-redis` is one that all servers behind a balancer
+/// share.
 pub trait AdmissionControl: fmt::Debug + Send + Sync {
     /// Admits a client without a token, or reserves a time for it.
     fn try_admit(&self, now: Instant) -> Admit;
@@ -373,7 +377,8 @@ pub trait AdmissionControl: fmt::Debug + Send + Sync {
     /// Returns a reservation or [`Full`](Admit::Full), never [`Now`](Admit::Now).
     fn reserve(&self, now: Instant) -> Admit;
 
-    /// Admits a client with a token, once. A client that is too early gets the remaining wait, for the same reservation.
+    /// Admits a client with a token, once. A client that is too early gets the remaining wait, for the same
+    /// reservation.
     fn admit_reserved(&self, token: &ReservationToken, now: Instant) -> Admit;
 }
 

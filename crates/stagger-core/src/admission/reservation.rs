@@ -21,8 +21,8 @@ pub struct Reservation {
 
 /// The proof of a reservation, which the client presents when it returns.
 ///
-/// It is valid once. It is sealed by SipHash-2-4 with the server's [`Secret`], so a client cannot make one up. It proves
-/// nothing about who shows it: any client that has seen it can redeem it first.
+/// It is valid once. It is sealed by SipHash-2-4 with the server's [`Secret`], so a client cannot make one up. It
+/// proves nothing about who shows it: any client that has seen it can redeem it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReservationToken {
     position: u64,
@@ -30,8 +30,8 @@ pub struct ReservationToken {
 }
 
 impl ReservationToken {
-    /// Seals a position, which only an admission with the same secret accepts. For an [`AdmissionControl`](super::AdmissionControl)
-    /// of your own; what a position means is its matter.
+    /// Seals a position, which only an admission with the same secret accepts. For an
+    /// [`AdmissionControl`](super::AdmissionControl) of your own; what a position means is its matter.
     #[inline]
     #[must_use]
     pub fn seal(position: u64, secret: Secret) -> Self {
@@ -94,7 +94,8 @@ impl FromStr for Reservation {
 /// Draw it at random when the server starts, with `stagger::admission::random_secret()` or another source of
 /// cryptographic quality: a client that knows or guesses the secret can make up reservations. Do not keep it beyond a
 /// restart and do not share it between servers: each of them has its own queue and its own clock, and a reservation of
-/// one is worth nothing to another. Only servers that share one queue (`SharedAdmission` of `stagger-redis`) have the same secret.
+/// one is worth nothing to another. Only servers that share one queue (`SharedAdmission` of `stagger-redis`) have the
+/// same secret.
 ///
 /// Its `Debug` form does not show the key.
 #[derive(Clone, Copy)]

@@ -65,9 +65,10 @@ pub trait Budget: fmt::Debug + Send + Sync {
     /// Returns whether the budget must be told of every call. If not, a client that has one budget per target creates a
     /// target's budget when a call to it fails, and removes it when it is [at rest](Self::is_at_rest) again.
     ///
-    /// Return false only if [`on_first_attempt`](Self::on_first_attempt) always returns [`BudgetPermit::NONE`] and changes
-    /// nothing, and if [`record`](Self::record) with that permit changes nothing for [`Outcome::Cancelled`], nor, while
-    /// the budget is at rest, for an outcome that shows a [healthy](ServerHealth::Healthy) server. Default: true.
+    /// Return false only if [`on_first_attempt`](Self::on_first_attempt) always returns [`BudgetPermit::NONE`] and
+    /// changes nothing, and if [`record`](Self::record) with that permit changes nothing for [`Outcome::Cancelled`],
+    /// nor, while the budget is at rest, for an outcome that shows a [healthy](ServerHealth::Healthy) server. Default:
+    /// true.
     fn needs_every_call(&self) -> bool {
         true
     }
@@ -113,9 +114,9 @@ pub trait Breaker: fmt::Debug + Send + Sync {
         let _ = enforcement;
     }
 
-    /// Returns whether the breaker has nothing to remember: a new one with the same settings would admit no attempt that
-    /// this one would reject, now or after the same further failures. A collection of breakers by key can then replace
-    /// it. Default: false.
+    /// Returns whether the breaker has nothing to remember: a new one with the same settings would admit no attempt
+    /// that this one would reject, now or after the same further failures. A collection of breakers by key can then
+    /// replace it. Default: false.
     fn is_at_rest(&self, now: &dyn Now) -> bool {
         let _ = now;
         false
@@ -192,8 +193,9 @@ impl BreakerPermit {
 ///
 /// The driver holds them between [`begin`](crate::machine::RetryMachine::begin) and
 /// [`decide`](crate::machine::RetryMachine::decide), between `decide` and the next `begin`, and while it waits for its
-/// [`turn`](crate::machine::RetryMachine::turn). A driver that drops a call settles them with [`Guards::release`] after `decide`, with [`Guards::abandon`] during the attempt, and with
-/// [`Guards::release_begun`] between `begin` and an attempt that is not made.
+/// [`turn`](crate::machine::RetryMachine::turn). A driver that drops a call settles them with [`Guards::release`] after
+/// `decide`, with [`Guards::abandon`] during the attempt, and with [`Guards::release_begun`] between `begin` and an
+/// attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
 pub struct Permits {
@@ -207,8 +209,8 @@ impl Permits {
     /// No permits: what the first `begin` of a call receives.
     pub const NONE: Self = Self::from_waiting(BudgetPermit::NONE, LimiterPermit::NONE);
 
-    /// Returns the permits of an attempt that waits, to store them elsewhere. It has none of the breaker, which is asked when
-    /// the attempt begins, and none of the pacer if it has [left](Guards::leave_pacer) it.
+    /// Returns the permits of an attempt that waits, to store them elsewhere. It has none of the breaker, which is
+    /// asked when the attempt begins, and none of the pacer if it has [left](Guards::leave_pacer) it.
     #[must_use = "a permit that is not handed on is never settled"]
     pub const fn into_waiting(self) -> (BudgetPermit, LimiterPermit) {
         let Self { budget, breaker: _, quiet, pacer: _ } = self;
@@ -277,7 +279,8 @@ pub struct Guards<'a> {
     pub breaker: Option<&'a dyn Breaker>,
     /// The quiet period, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it.
     pub quiet: Option<&'a dyn Limiter>,
-    /// The pacer, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it before the quiet period.
+    /// The pacer, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it before the quiet
+    /// period.
     pub pacer: Option<&'a dyn Limiter>,
     /// Whether the call retries although an outer layer is already retrying.
     pub nested: NestedRetries,
@@ -337,7 +340,8 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// Returns whether there is neither a budget nor a breaker nor a quiet period nor a pacer. An outer layer may still be retrying.
+    /// Returns whether there is neither a budget nor a breaker nor a quiet period nor a pacer. An outer layer may still
+    /// be retrying.
     #[inline]
     #[must_use]
     pub const fn is_unguarded(&self) -> bool {
@@ -351,7 +355,8 @@ impl<'a> Guards<'a> {
         self.quiet.is_some() || self.pacer.is_some()
     }
 
-    /// Returns whether there is neither a budget nor a breaker, so that nothing but a limiter can hold or reject an attempt.
+    /// Returns whether there is neither a budget nor a breaker, so that nothing but a limiter can hold or reject an
+    /// attempt.
     #[inline]
     #[must_use]
     pub const fn has_only_limiters(&self) -> bool {
@@ -422,8 +427,8 @@ impl<'a> Guards<'a> {
         self.record(permits, outcome, &Unread::new(now));
     }
 
-    /// Settles like [`settle`](Self::settle), for a driver that has read its clock before, such as at the start of the call:
-    /// guards that read it once in a while read it less often then.
+    /// Settles like [`settle`](Self::settle), for a driver that has read its clock before, such as at the start of the
+    /// call: guards that read it once in a while read it less often then.
     #[inline]
     pub fn settle_after(
         &self,
@@ -493,23 +498,24 @@ impl<'a> Guards<'a> {
 
 /// A guard that says when an attempt may start: now, after a wait, or not at all.
 ///
-/// A call [asks](Self::admit) when an attempt is about to start. If it is told to wait, it waits and asks again with the
-/// permit that it received, which is its place among the waiting calls. Each permit is settled exactly once: by
-/// [`record`](Self::record) with the outcome of the attempt, or by [`release`](Self::release) if the attempt was not made.
-/// Calls that never ask can still record outcomes, with [`LimiterPermit::NONE`].
+/// A call [asks](Self::admit) when an attempt is about to start. If it is told to wait, it waits and asks again with
+/// the permit that it received, which is its place among the waiting calls. Each permit is settled exactly once: by
+/// [`record`](Self::record) with the outcome of the attempt, or by [`release`](Self::release) if the attempt was not
+/// made. Calls that never ask can still record outcomes, with [`LimiterPermit::NONE`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not limit when attempts start",
     label = "expected a type that implements `Limiter`, such as `QuietPeriod` or `Pacer`"
 )]
 pub trait Limiter: fmt::Debug + Send + Sync {
-    /// Asks to start an attempt now. `permit` is [`LimiterPermit::NONE`] at first, and then the permit of the last answer.
-    /// An attempt that cannot start by `latest` is rejected at once.
+    /// Asks to start an attempt now. `permit` is [`LimiterPermit::NONE`] at first, and then the permit of the last
+    /// answer. An attempt that cannot start by `latest` is rejected at once.
     fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn;
 
-    /// Admits an attempt if the limiter lets every attempt start at present, which it can say without the time. The permit
-    /// need not be settled. `None` if the limiter has to be [asked](Self::admit). Default: `None`.
+    /// Admits an attempt if the limiter lets every attempt start at present, which it can say without the time. The
+    /// permit need not be settled. `None` if the limiter has to be [asked](Self::admit). Default: `None`.
     ///
-    /// A call that has no other guards than limiters starts and succeeds on a shorter path if all of them return a permit.
+    /// A call that has no other guards than limiters starts and succeeds on a shorter path if all of them return a
+    /// permit.
     fn admit_if_open(&self) -> Option<LimiterPermit> {
         None
     }
@@ -524,8 +530,8 @@ pub trait Limiter: fmt::Debug + Send + Sync {
     /// Releases the permit of a call that no longer waits, or of an attempt that was not made.
     fn release(&self, permit: LimiterPermit);
 
-    /// Returns whether the attempt that `permit` was granted for may still begin, for callers that prepare it for a while. If
-    /// not, [`release`](Self::release) the permit and ask again. Changes nothing. Default: true.
+    /// Returns whether the attempt that `permit` was granted for may still begin, for callers that prepare it for a
+    /// while. If not, [`release`](Self::release) the permit and ask again. Changes nothing. Default: true.
     fn is_current(&self, permit: &LimiterPermit) -> bool {
         let _ = permit;
         true
@@ -534,8 +540,8 @@ pub trait Limiter: fmt::Debug + Send + Sync {
     /// Returns how long a call that asked now would wait; zero if it could start. Changes nothing.
     fn retry_in(&self, now: &dyn Now) -> Duration;
 
-    /// Returns whether the limiter has nothing to remember: a new one with the same settings would hold no call that this
-    /// one would not, now or after the same further outcomes. A collection of limiters by key can then replace it.
+    /// Returns whether the limiter has nothing to remember: a new one with the same settings would hold no call that
+    /// this one would not, now or after the same further outcomes. A collection of limiters by key can then replace it.
     /// Default: false.
     fn is_at_rest(&self, now: &dyn Now) -> bool {
         let _ = now;
@@ -574,8 +580,8 @@ pub enum Turn {
     },
 }
 
-/// The permit of a limiter for one attempt, or the place of a call that waits for it: a number whose meaning is known to
-/// the limiter only.
+/// The permit of a limiter for one attempt, or the place of a call that waits for it: a number whose meaning is known
+/// to the limiter only.
 ///
 /// Neither `Copy` nor `Clone`, so that it is settled once.
 #[derive(Debug, PartialEq, Eq)]

@@ -159,8 +159,8 @@ pub(super) enum Permit {
     Waiting { place: u32, since: u64 },
 }
 
-/// A permit is `generation: 14 bits, kind: 2` for calls that were admitted, and `place: 32, since: 30, kind: 2` for those
-/// that wait.
+/// A permit is `generation: 14 bits, kind: 2` for calls that were admitted, and `place: 32, since: 30, kind: 2` for
+/// those that wait.
 const KIND_BITS: u32 = 2;
 const ADMITTED: u64 = 1;
 const PROBE: u64 = 2;
@@ -195,16 +195,16 @@ impl Permit {
         }
     }
 
-    /// Returns for how many nanoseconds a call that waits since `since` has waited: exact up to six days, half of what the
-    /// time can hold.
+    /// Returns for how many nanoseconds a call that waits since `since` has waited: exact up to six days, half of what
+    /// the time can hold.
     pub(super) const fn waited(since: u64, at: u64) -> u64 {
         let waited = (at / 1_000_000).wrapping_sub(since) & SINCE;
         if waited > SINCE / 2 { 0 } else { waited * 1_000_000 }
     }
 }
 
-/// The places of the calls that wait: `issued: 32 bits, left: 32`. A call's place minus the places that were left is the
-/// number of calls before it; it is a little too small if a call behind it has left, and then that call asks early.
+/// The places of the calls that wait: `issued: 32 bits, left: 32`. A call's place minus the places that were left is
+/// the number of calls before it; it is a little too small if a call behind it has left, and then that call asks early.
 #[derive(Debug)]
 struct Places(AtomicU64);
 

@@ -9,9 +9,9 @@ pub trait Now {
     /// Returns the current instant. Repeated calls return the same value.
     fn now(&self) -> Instant;
 
-    /// Returns an instant that was read before and is not after [`now`](Self::now), such as the start of the call, if one is
-    /// known. A guard that has something to do once in a while need not read the clock to know that it is not due yet.
-    /// Default: `None`.
+    /// Returns an instant that was read before and is not after [`now`](Self::now), such as the start of the call, if
+    /// one is known. A guard that has something to do once in a while need not read the clock to know that it is not
+    /// due yet. Default: `None`.
     fn earlier(&self) -> Option<Instant> {
         None
     }

@@ -27,8 +27,8 @@ impl Shards {
         self.here().fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds one without a locked instruction, and returns the new count of this shard. Threads that share a shard can lose
-    /// additions.
+    /// Adds one without a locked instruction, and returns the new count of this shard. Threads that share a shard can
+    /// lose additions.
     #[inline]
     pub(super) fn add_loosely(&self) -> u64 {
         let here = self.here();

@@ -30,8 +30,8 @@ words! {
     pub enum DelaySource {
         /// The policy's schedule.
         Schedule = "schedule",
-        /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds; or the policy's delay, if too many
-        /// [exact hints](crate::ServerHint#exact-hints) in a row were shorter.
+        /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds; or the policy's delay, if too
+        /// many [exact hints](crate::ServerHint#exact-hints) in a row were shorter.
         Hint = "hint",
         /// The immediate repeat of an attempt that was certainly not processed.
         Transparent = "transparent",

@@ -21,18 +21,18 @@ use crate::policy::Policy;
 ///
 /// - Every loss of an open connection is spread, because it may have hit every client of the server.
 /// - After the loss of a healthy connection an *episode* begins: the first wait is a draw from the policy's spread, and
-///   the backoff begins with the first failure after it, as in a call. Without a spread, the loss is the backoff's first
-///   failure, and so it is the first of the `max_attempts`: at 4, there are three attempts to reconnect, after the delays
-///   of a call's three retries.
+///   the backoff begins with the first failure after it, as in a call. Without a spread, the loss is the backoff's
+///   first failure, and so it is the first of the `max_attempts`: at 4, there are three attempts to reconnect, after
+///   the delays of a call's three retries.
 /// - After any other loss, the count and the backoff go on: the wait is the larger of a draw from the spread and the
 ///   backoff's delay. A server that dies again soon after its restart does not meet all its clients at once.
 /// - A connection is healthy if it was open for at least the policy's `stable_after`; if that is not set, for the
 ///   larger of 10 s and the last wait. With a `stable_after` of zero, the backoff restarts as soon as a connection is
 ///   open, so without a spread, or with [exact hints](crate::ServerHint#exact-hints), a server that accepts and then
-///   drops connections causes a hot loop. Otherwise exact hints shorten three waits in a row at most, whether or not the
-///   connections between were open.
-/// - While a [quiet period](Guards::quiet) holds attempts, an attempt that is due waits for its turn: the step is another
-///   wait, and the wait counts as elapsed time but not for the backoff.
+///   drops connections causes a hot loop. Otherwise exact hints shorten three waits in a row at most, whether or not
+///   the connections between were open.
+/// - While a [quiet period](Guards::quiet) holds attempts, an attempt that is due waits for its turn: the step is
+///   another wait, and the wait counts as elapsed time but not for the backoff.
 /// - It gives up only at a limit of the policy, at a permanent failure, or if a guard rejects the attempt. After ten
 ///   failed attempts in a row, [`unreachable`](Self::unreachable) says for how long.
 /// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
@@ -180,8 +180,8 @@ impl ReconnectMachine {
     }
 
     /// Returns [`unreachable`](Self::unreachable) if it is due to be reported, and `None` at the next call: after the
-    /// tenth failed attempt in a row, and then each time the outage has lasted twice as long as at the last report. Call
-    /// it after [`ended`](Self::ended).
+    /// tenth failed attempt in a row, and then each time the outage has lasted twice as long as at the last report.
+    /// Call it after [`ended`](Self::ended).
     pub const fn take_unreachable_report(&mut self) -> Option<Unreachable> {
         match &mut self.outage {
             Some(outage) => outage.take_report(),

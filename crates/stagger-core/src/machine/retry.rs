@@ -20,8 +20,9 @@ use crate::schedule::draw_spread;
 ///
 /// 1. Call [`spread`](Self::spread) and wait for the duration that it returns, which is zero unless the policy has a
 ///    spread.
-/// 2. Call [`turn`](Self::turn) until it returns zero, waiting for the durations that it returns before. It is zero at once
-///    unless there is a quiet period or a pacer. Then call [`begin`](Self::begin). If either returns an error, stop.
+/// 2. Call [`turn`](Self::turn) until it returns zero, waiting for the durations that it returns before. It is zero at
+///    once unless there is a quiet period or a pacer. Then call [`begin`](Self::begin). If either returns an error,
+///    stop.
 /// 3. Make the attempt, for at most [`remaining`](Self::remaining).
 /// 4. Call [`decide`](Self::decide). If it returns `Retry`, wait, and go to step 2.
 ///
@@ -44,9 +45,9 @@ use crate::schedule::draw_spread;
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
 ///
-/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on, and how
-/// long a call waits for its turn. `turn`, `begin` and `decide` each read the clock at most once, and only if a limit or a
-/// guard needs the time.
+/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on, and
+/// how long a call waits for its turn. `turn`, `begin` and `decide` each read the clock at most once, and only if a
+/// limit or a guard needs the time.
 ///
 /// ```
 /// use core::time::Duration;
@@ -169,8 +170,8 @@ impl RetryMachine<'_> {
     }
 
     /// Decides about an attempt of which the guards receive no report, because its permits are gone: the process that
-    /// made it was [killed](crate::machine::Paused::is_in_flight), or another layer made it and settled them. Steps 2 to
-    /// 12 of [the order](Self#the-order-inside-decide), without an immediate repeat.
+    /// made it was [killed](crate::machine::Paused::is_in_flight), or another layer made it and settled them. Steps 2
+    /// to 12 of [the order](Self#the-order-inside-decide), without an immediate repeat.
     #[cold]
     pub fn decide_unrecorded(
         &mut self,
@@ -201,9 +202,9 @@ impl RetryMachine<'_> {
     /// Every loss is spread, because whatever ended the connection may have ended all of them. `health` decides only
     /// whether the count starts again:
     ///
-    /// - After the loss of a stable connection an episode begins: the first wait is a draw from the policy's spread, and
-    ///   the schedule begins with the first failure after it. Without a spread, the loss itself is the schedule's first
-    ///   failure, and the first of the `max_attempts`.
+    /// - After the loss of a stable connection an episode begins: the first wait is a draw from the policy's spread,
+    ///   and the schedule begins with the first failure after it. Without a spread, the loss itself is the schedule's
+    ///   first failure, and the first of the `max_attempts`.
     /// - Any other loss is one more failure of the attempt that opened the connection. The wait is the larger of a draw
     ///   from the spread and the schedule's delay, and its [source](crate::DelaySource) says which one it is.
     ///
@@ -255,8 +256,8 @@ impl RetryMachine<'_> {
         Ok(permit)
     }
 
-    /// Sets the schedule to where it stands before retry `number`, for attempts that another layer made. A strategy keeps
-    /// its own place.
+    /// Sets the schedule to where it stands before retry `number`, for attempts that another layer made. A strategy
+    /// keeps its own place.
     #[cold]
     pub fn seek(&mut self, number: u32) {
         // A stored number of attempts is not trusted to be small.
@@ -280,13 +281,14 @@ impl RetryMachine<'_> {
     }
 
     /// Restarts the attempt count and the schedule, but not the clock. Call it before the decision about the attempt
-    /// that ended, which is then the schedule's first failure and the first of `max_attempts`. Later draws have new numbers.
+    /// that ended, which is then the schedule's first failure and the first of `max_attempts`. Later draws have new
+    /// numbers.
     pub const fn reset(&mut self) {
         self.state.reset();
     }
 
-    /// Returns whether the current attempt is the last that `max_attempts` allows. If the schedule began with the end of a
-    /// healthy attempt or the loss of a connection, that is the first of these attempts.
+    /// Returns whether the current attempt is the last that `max_attempts` allows. If the schedule began with the end
+    /// of a healthy attempt or the loss of a connection, that is the first of these attempts.
     #[inline]
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {
@@ -478,8 +480,8 @@ impl RetryMachine<'_> {
         }
     }
 
-    /// Returns the delay of a hinted retry (step 8), in nanoseconds, where the policy has `drawn` one without regard to the
-    /// hint. Exact hints shorten three waits in a row; the next is not shortened.
+    /// Returns the delay of a hinted retry (step 8), in nanoseconds, where the policy has `drawn` one without regard to
+    /// the hint. Exact hints shorten three waits in a row; the next is not shortened.
     #[cold]
     pub(super) fn hinted(&mut self, hint: ServerHint, span: u64, drawn: u64) -> u64 {
         let hinted = self.policy.hinted(hint, span, drawn, self.bits(Purpose::Hint));
@@ -490,8 +492,8 @@ impl RetryMachine<'_> {
         if is_shortened && shortened == 0 { drawn } else { hinted }
     }
 
-    /// Returns which time limit leaves no room for an attempt that starts `after` from now, if one does. If both do, it is
-    /// the deadline: a longer `max_elapsed` would not help.
+    /// Returns which time limit leaves no room for an attempt that starts `after` from now, if one does. If both do, it
+    /// is the deadline: a longer `max_elapsed` would not help.
     #[inline]
     fn passed_limit(&self, after: Duration, now: &(impl Now + ?Sized)) -> Option<StopReason> {
         if self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline) {

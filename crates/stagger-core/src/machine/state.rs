@@ -38,7 +38,8 @@ pub(crate) const AHEAD: u8 = 8;
 pub(crate) const DECIDED: u8 = 16;
 /// The call was paused during an attempt, and nothing has been decided about that attempt.
 pub(crate) const IN_FLIGHT: u8 = 32;
-/// How many waits in a row exact hints have shortened: a number from 0 to 3 in the highest bits, so that one more than 3 is 0.
+/// How many waits in a row exact hints have shortened: a number from 0 to 3 in the highest bits, so that one more than
+/// 3 is 0.
 pub(crate) const SHORTENED: u8 = 0b1100_0000;
 /// One wait of [`SHORTENED`].
 pub(crate) const SHORTENED_ONCE: u8 = 0b0100_0000;
@@ -59,9 +60,9 @@ impl RetryState {
         Self { start, is_timed: true, ..Self::new() }
     }
 
-    /// Sets the number of attempts, for a call whose attempts another layer made, such as a batch. About the last of them
-    /// [`RetryMachine::decide_unrecorded`](crate::machine::RetryMachine::decide_unrecorded) decides; its delay is that of
-    /// the retry with this number.
+    /// Sets the number of attempts, for a call whose attempts another layer made, such as a batch. About the last of
+    /// them [`RetryMachine::decide_unrecorded`](crate::machine::RetryMachine::decide_unrecorded) decides; its delay is
+    /// that of the retry with this number.
     #[must_use]
     pub const fn with_attempts(self, attempts: u32) -> Self {
         Self { attempt: attempts, flags: self.flags & !(BEGUN | DECIDED | REPEATS), ..self }

@@ -28,19 +28,20 @@ impl RetryMachine<'_> {
         Duration::from_nanos(self.draw_spread(spread, 0))
     }
 
-    /// Asks the pacer and the quiet period whether the next attempt may start. Returns zero if it may: call [`begin`](Self::begin) next,
-    /// without a wait between. Otherwise returns how long to wait before asking again. Meanwhile `permits` hold the place of
-    /// the call among those that wait; to cancel it, release them with [`Guards::release`].
+    /// Asks the pacer and the quiet period whether the next attempt may start. Returns zero if it may: call
+    /// [`begin`](Self::begin) next, without a wait between. Otherwise returns how long to wait before asking again.
+    /// Meanwhile `permits` hold the place of the call among those that wait; to cancel it, release them with
+    /// [`Guards::release`].
     ///
     /// Waiting uses no attempt and pays no budget. It counts as elapsed time.
     ///
-    /// The pacer is asked first, and a turn that it gave is kept while the quiet period lets the call wait, so that calls come
-    /// back from a pause at its pace.
+    /// The pacer is asked first, and a turn that it gave is kept while the quiet period lets the call wait, so that
+    /// calls come back from a pause at its pace.
     ///
     /// # Errors
-    /// [`StopReason::Quiet`] or [`StopReason::Pacer`] if one of them rejects the attempt, because it holds no calls, or because
-    /// its turn would come too late for the deadline or `max_elapsed`. [`StopReason::Deadline`] if the deadline has passed. The
-    /// permits have then been released.
+    /// [`StopReason::Quiet`] or [`StopReason::Pacer`] if one of them rejects the attempt, because it holds no calls, or
+    /// because its turn would come too late for the deadline or `max_elapsed`. [`StopReason::Deadline`] if the deadline
+    /// has passed. The permits have then been released.
     #[inline]
     pub fn turn(
         &mut self,
@@ -60,9 +61,9 @@ impl RetryMachine<'_> {
         turn
     }
 
-    /// Takes back the start of an attempt that [`begin`](Self::begin) admitted and that was not made, if the quiet period has
-    /// begun to hold calls since. The attempt keeps its number and what its budget charged; the breaker is asked again.
-    /// Returns the permits to call [`turn`](Self::turn) with; the turn that the pacer gave is among them.
+    /// Takes back the start of an attempt that [`begin`](Self::begin) admitted and that was not made, if the quiet
+    /// period has begun to hold calls since. The attempt keeps its number and what its budget charged; the breaker is
+    /// asked again. Returns the permits to call [`turn`](Self::turn) with; the turn that the pacer gave is among them.
     ///
     /// # Errors
     /// The permits, unchanged, if the attempt may begin.
@@ -115,12 +116,12 @@ impl RetryMachine<'_> {
     }
 
     /// Returns another wait if the timer of the wait before the coming attempt fired more than a second `late`; see
-    /// [`spread_again`]. It is spread over the longest delay that the policy could have drawn, but not beyond the deadline
-    /// or `max_elapsed`.
+    /// [`spread_again`]. It is spread over the longest delay that the policy could have drawn, but not beyond the
+    /// deadline or `max_elapsed`.
     ///
-    /// If the deadline passed during the pause, there is no other wait, and [`begin`](Self::begin) stops. A `max_elapsed`
-    /// that passed does not shorten the wait, because it limits only the decision to retry, which was made before. With a
-    /// [strategy](Self::strategy) the span is its last delay.
+    /// If the deadline passed during the pause, there is no other wait, and [`begin`](Self::begin) stops. A
+    /// `max_elapsed` that passed does not shorten the wait, because it limits only the decision to retry, which was
+    /// made before. With a [strategy](Self::strategy) the span is its last delay.
     #[cold]
     #[must_use]
     pub fn spread_again(&self, late: Duration, now: Instant) -> Option<Duration> {
@@ -204,7 +205,8 @@ pub fn spread_again(late: Duration, span: Duration, bits: u64) -> Option<Duratio
 /// How late a timer is, at most, without a pause: a busy runtime fires timers late, too.
 const PUNCTUAL: Duration = Duration::from_secs(1);
 
-/// Asks a limiter, and keeps the permit of its answer. Returns how long to wait, if so; `None` if it rejects the attempt.
+/// Asks a limiter, and keeps the permit of its answer. Returns how long to wait, if so; `None` if it rejects the
+/// attempt.
 #[inline]
 fn ask(
     limiter: &dyn Limiter,

@@ -44,8 +44,8 @@ impl Policy {
     /// for the result does not wait for longer because the server says so. With the limit of other policies, 5 minutes,
     /// a server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
     ///
-    /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which take
-    /// longer; its default, with a base of 1 s and 5 attempts, outlasts the restart of a service more often.
+    /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which
+    /// take longer; its default, with a base of 1 s and 5 attempts, outlasts the restart of a service more often.
     pub const DEFAULT: Self = Self::exponential(Duration::from_millis(100), Duration::from_secs(30))
         .max_hint(Duration::from_secs(30))
         .as_defaults()
@@ -72,8 +72,8 @@ impl Policy {
     /// Creates a policy with delays drawn uniformly from `a..=b`, every time.
     ///
     /// The draw is the whole policy: there is no cap, floor or other jitter. After a failure with a base of its own
-    /// ([`throttled_base`](PolicyBuilder::throttled_base)), the upper end is that base. As text: `uniform range=1s..5s`,
-    /// or `1s..5s`.
+    /// ([`throttled_base`](PolicyBuilder::throttled_base)), the upper end is that base. As text:
+    /// `uniform range=1s..5s`, or `1s..5s`.
     pub const fn uniform(a: Duration, b: Duration) -> PolicyBuilder {
         PolicyBuilder::new(Backoff::Uniform { min: a, max: b })
     }
@@ -84,8 +84,8 @@ impl Policy {
         Self::exponential(base, cap).jitter(Jitter::Decorrelated)
     }
 
-    /// Creates a policy with delays of `d/2..=d` for each `d` of a list, of which the last one repeats: a list with equal
-    /// jitter.
+    /// Creates a policy with delays of `d/2..=d` for each `d` of a list, of which the last one repeats: a list with
+    /// equal jitter.
     ///
     /// At most 16 delays. For exactly these, add [`jitter(Jitter::None)`](PolicyBuilder::jitter).
     pub const fn list(delays: &[Duration]) -> PolicyBuilder {
@@ -342,7 +342,8 @@ impl PolicyBuilder {
         }
     }
 
-    /// Returns every problem of the settings, in the order of [`PolicyProblem`]: for the compiler and the program alike.
+    /// Returns every problem of the settings, in the order of [`PolicyProblem`]: for the compiler and the program
+    /// alike.
     const fn check(&self) -> PolicyError {
         let settings = &self.settings;
         let jitter = settings.jitter();

@@ -169,8 +169,8 @@ pub(crate) trait DelayCurve: Send + Sync + RefUnwindSafe {
         0
     }
 
-    /// Returns an even sample of all draws of retry `n`, with its interval; `None` if the delay is uniform on it and then
-    /// capped.
+    /// Returns an even sample of all draws of retry `n`, with its interval; `None` if the delay is uniform on it and
+    /// then capped.
     fn sample(&self, _policy: &Policy, _n: u32, _interval: Interval) -> Option<[u64; SAMPLE]> {
         None
     }

@@ -9,9 +9,9 @@ use crate::numbers::ratio::Ratio;
 
 /// The settings by which a call is retried: plain data, checked once, shared by every call, simulation and forecast.
 ///
-/// Create one with a constructor, refine it with the setters of [`PolicyBuilder`](crate::PolicyBuilder), and check it with
-/// [`build`](crate::PolicyBuilder::build), which reports every problem at once. A policy that was built is valid. It reads no
-/// clock and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and
+/// Create one with a constructor, refine it with the setters of [`PolicyBuilder`](crate::PolicyBuilder), and check it
+/// with [`build`](crate::PolicyBuilder::build), which reports every problem at once. A policy that was built is valid.
+/// It reads no clock and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and
 /// [`Schedule`](crate::schedule::Schedule) receive both as arguments.
 ///
 /// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
@@ -56,7 +56,8 @@ impl Policy {
         &self.settings.backoff
     }
 
-    /// Returns the ceiling of the first retry: the end of the range of a uniform backoff, and zero for `zero` and `stop`.
+    /// Returns the ceiling of the first retry: the end of the range of a uniform backoff, and zero for `zero` and
+    /// `stop`.
     #[must_use]
     pub const fn base(&self) -> Duration {
         self.settings.base()

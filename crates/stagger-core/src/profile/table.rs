@@ -45,8 +45,8 @@ profiles! {
     exponential(secs(1), secs(20)).max_attempts(3).hint_mode(HintMode::Exact);
 
     /// The AWS SDKs' numbers of 2026: 50 ms after a transient failure, 1 s after throttling; a hint, in the header
-    /// `x-amz-retry-after`, moves the delay by 5 s at most. They are opt-in (`AWS_NEW_RETRIES_2026=true`); AWS announced
-    /// on 2026-05-20 that they become the default no sooner than November 2026.
+    /// `x-amz-retry-after`, moves the delay by 5 s at most. They are opt-in (`AWS_NEW_RETRIES_2026=true`); AWS
+    /// announced on 2026-05-20 that they become the default no sooner than November 2026.
     AWS_SDK_2026 = "aws-sdk-2026" from "AWS SDKs, standard retry mode of 2026"
         version "aws-smithy-runtime 1.16.2, retries 2.1"
         in "crates.io aws-smithy-runtime, retries/strategy/standard.rs":
@@ -60,15 +60,15 @@ profiles! {
     exponential(ms(25), secs(20)).throttled_base(secs(1)).max_attempts(4).hint_mode(HintMode::Clamp(secs(5)))
         .unlimited_hint();
 
-    /// OpenAI's SDK for Python: down to 75 % of the capped ceiling, 3 attempts. A hint replaces the delay, and one of more
-    /// than two minutes ends the call. A hint of zero is ignored there, and followed here. Versions 1 ignored a hint of
-    /// more than a minute.
+    /// OpenAI's SDK for Python: down to 75 % of the capped ceiling, 3 attempts. A hint replaces the delay, and one of
+    /// more than two minutes ends the call. A hint of zero is ignored there, and followed here. Versions 1 ignored a
+    /// hint of more than a minute.
     OPENAI = "openai" from "OpenAI SDK for Python" version "3.54.0" in "PyPI openai, _base_client.py, _constants.py",
     jitter(Capped::First, &Band::shares(75, 100)):
     exponential(ms(500), secs(8)).max_attempts(3).hint_mode(HintMode::Exact).max_hint(mins(2));
 
-    /// Anthropic's SDK for Python: the delays of [`OPENAI`]. A hint replaces the delay, however long it is. A hint of zero
-    /// is ignored there, and followed here.
+    /// Anthropic's SDK for Python: the delays of [`OPENAI`]. A hint replaces the delay, however long it is. A hint of
+    /// zero is ignored there, and followed here.
     ANTHROPIC = "anthropic" from "Anthropic SDK for Python" version "2.12.0"
         in "PyPI anthropic, _base_client.py, _constants.py",
     jitter(Capped::First, &Band::shares(75, 100)):
@@ -133,8 +133,8 @@ profiles! {
     list(&[secs(0), secs(10), secs(20), secs(40), secs(80), secs(160), secs(300)])
         .jitter(Jitter::None).unlimited_attempts().stable_after(mins(10));
 
-    // WebSocket, messaging and event-stream clients that reconnect, as they are shipped. Retry 1 is the first connection
-    // after a drop.
+    // WebSocket, messaging and event-stream clients that reconnect, as they are shipped. Retry 1 is the first
+    // connection after a drop.
 
     /// reconnecting-websocket: from one draw between 1 and 5 s, growing by 1.3 to 10 s. The original makes that draw
     /// once for the whole page; here it is made once per call.
@@ -226,9 +226,9 @@ profiles! {
     jitter(Capped::First, &Band::shares(90, 110).lead(&[NOW])):
     exponential(secs(1), secs(60)).unlimited_attempts().stable_after(secs(0));
 
-    /// The MCP SDK for TypeScript, when the event stream of a server is lost: 1 and 1.5 s, without jitter, and no more; with
-    /// more retries, growing to 30 s. The count restarts with every stream. (A `retry` of the server replaces all delays,
-    /// also with zero.)
+    /// The MCP SDK for TypeScript, when the event stream of a server is lost: 1 and 1.5 s, without jitter, and no more;
+    /// with more retries, growing to 30 s. The count restarts with every stream. (A `retry` of the server replaces all
+    /// delays, also with zero.)
     MCP_SDK = "mcp-sdk" from "@modelcontextprotocol/sdk" version "1.32.2"
         in "npm @modelcontextprotocol/sdk, client/streamableHttp.js":
     exponential(secs(1), secs(30)).multiplier(1.5).jitter(Jitter::None).max_attempts(3).stable_after(secs(0));
@@ -240,16 +240,16 @@ profiles! {
     exponential(ms(100), secs(30)).max_attempts(4).max_hint(secs(30));
 
     /// A WebSocket, or any long-lived connection that is kept up: spread over ten seconds after every loss, because it
-    /// may have hit every client. A first failure after that is evidence of a common cause, so the backoff begins with 7.5
-    /// to 15 s. The count restarts only after ten healthy seconds. It does not give up, but
+    /// may have hit every client. A first failure after that is evidence of a common cause, so the backoff begins with
+    /// 7.5 to 15 s. The count restarts only after ten healthy seconds. It does not give up, but
     /// [tells](crate::machine::Unreachable) after ten failed attempts, and waits for as long as the server says.
     WEB_SOCKET = "web-socket" from "stagger, for connections that are kept up"
         in "a drop hits every client in the same instant; backoff alone brings them back within one base":
     exponential(secs(15), secs(30)).jitter(Jitter::Equal).spread(secs(10)).unlimited_attempts().unlimited_hint()
         .stable_after(secs(10));
 
-    /// Background work that no user waits for. Its ten attempts take a quarter of an hour on average, so that nearly every
-    /// job outlasts an outage of ten.
+    /// Background work that no user waits for. Its ten attempts take a quarter of an hour on average, so that nearly
+    /// every job outlasts an outage of ten.
     BACKGROUND_JOB = "background-job" from "stagger, for background work"
         in "patient, and spread by half of each delay in both directions":
     exponential(secs(30), mins(2)).jitter(Jitter::Factor(Ratio::percent(50))).max_attempts(10);

@@ -21,7 +21,8 @@ impl fmt::Display for Policy {
 /// Parses a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
 /// settings as `name=value` in any order, each at most once. A setting that is left out is at its default, or as in the
 /// profile, and yields to those that are given ([`PolicyBuilder`] has the rules): `exponential base=1m` has a cap of a
-/// minute, not of 30 s. `1s..5s` is short for `uniform range=1s..5s`, and `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
+/// minute, not of 30 s. `1s..5s` is short for `uniform range=1s..5s`, and `decorrelated base=1s cap=30s` is short for
+/// `exponential base=1s cap=30s jitter=decorrelated`.
 impl FromStr for Policy {
     type Err = ParseError;
 

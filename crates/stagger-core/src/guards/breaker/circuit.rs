@@ -38,9 +38,9 @@ const MIN_RETRY_IN: u64 = 1_000_000;
 /// # What it bounds
 ///
 /// Once it has opened, the server sees only the calls already in flight until the open time is over, and then at most
-/// [`probes`](super::CircuitBreakerBuilder::probes) at a time: while the server stays down, this client makes at most `probes
-/// · (1 + time / shortest open time)` attempts, whatever the number of callers and retries. Each cancelled probe allows
-/// one more.
+/// [`probes`](super::CircuitBreakerBuilder::probes) at a time: while the server stays down, this client makes at most
+/// `probes · (1 + time / shortest open time)` attempts, whatever the number of callers and retries. Each cancelled
+/// probe allows one more.
 ///
 /// # Costs
 ///

@@ -1,4 +1,5 @@
-//! The states of a breaker: as metrics show them, and packed into one word, so that every change is one compare-and-swap.
+//! The states of a breaker: as metrics show them, and packed into one word, so that every change is one
+//! compare-and-swap.
 
 use crate::guards::guard::{BreakerPermit, Enforcement};
 use crate::numbers::instant::Instant;
@@ -56,8 +57,8 @@ words! {
         /// What its rules ask for. The default.
         #[default]
         Full = "full",
-        /// Half of that, rounded up: half of the failures in a row, and half of the calls that a window must hold. Ratios stay as they are, so
-        /// that a breaker whose own calls succeed does not open.
+        /// Half of that, rounded up: half of the failures in a row, and half of the calls that a window must hold.
+        /// Ratios stay as they are, so that a breaker whose own calls succeed does not open.
         Half = "half",
     }
     const ALL;

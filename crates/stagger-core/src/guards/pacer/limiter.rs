@@ -35,8 +35,8 @@ use crate::outcome::{FailureKind, Outcome};
 /// | 30 s in which no call waited | passive |
 /// | bounds | one call per second to a million, so it never starves |
 ///
-/// Only [`Throttled`](FailureKind::Throttled) outcomes are refusals: if failures or timeouts counted, an outage would teach
-/// a rate of one per second. A server that never refuses is never paced.
+/// Only [`Throttled`](FailureKind::Throttled) outcomes are refusals: if failures or timeouts counted, an outage would
+/// teach a rate of one per second. A server that never refuses is never paced.
 ///
 /// # Which calls share one
 ///
@@ -45,11 +45,12 @@ use crate::outcome::{FailureKind, Outcome};
 /// # Waiting
 ///
 /// With [`LimiterMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
-/// asking again, at most 500 ms: calls start in the order of their places, at the *present* rate, so a place that was taken
-/// at a low rate does not outlast it. Late timers catch up with 50 ms. A call whose turn would come too late for its limits
-/// at the present rate is rejected at once, and so is one that finds [`max_waiting`](PacerBuilder::max_waiting) (1,024) calls
-/// before it. With [`LimiterMode::FailFast`] a call that would have to wait is rejected, with the time in which it could have
-/// started. With [`LimiterMode::Observe`] no call is held, and the rate is what it would be.
+/// asking again, at most 500 ms: calls start in the order of their places, at the *present* rate, so a place that was
+/// taken at a low rate does not outlast it. Late timers catch up with 50 ms. A call whose turn would come too late for
+/// its limits at the present rate is rejected at once, and so is one that finds
+/// [`max_waiting`](PacerBuilder::max_waiting) (1,024) calls before it. With [`LimiterMode::FailFast`] a call that would
+/// have to wait is rejected, with the time in which it could have started. With [`LimiterMode::Observe`] no call is
+/// held, and the rate is what it would be.
 ///
 /// # Units, range
 ///
@@ -57,17 +58,18 @@ use crate::outcome::{FailureKind, Outcome};
 ///
 /// # Cost
 ///
-/// Lock-free, shared by reference, no allocation. While it is passive, the start and the success of a call are one relaxed
-/// load each, and the clock is not read. Otherwise each reads the clock, and a success is an addition to a shared counter.
+/// Lock-free, shared by reference, no allocation. While it is passive, the start and the success of a call are one
+/// relaxed load each, and the clock is not read. Otherwise each reads the clock, and a success is an addition to a
+/// shared counter.
 ///
 /// # Cancel safety
 ///
-/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is then
-/// free. The turn of a call that was admitted and makes no attempt is lost.
+/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is
+/// then free. The turn of a call that was admitted and makes no attempt is lost.
 ///
-/// Source: the rate limits of first attempts in Polars (#28591), Lance (#6266) and OpenDAL (#8329). Differs from them in:
-/// passive until the first refusal; a rate that is measured and not searched for; growth by the root of the rate (binomial
-/// congestion control, D. Bansal and H. Balakrishnan, 2001), so that processes that share a limit converge.
+/// Source: the rate limits of first attempts in Polars (#28591), Lance (#6266) and OpenDAL (#8329). Differs from them
+/// in: passive until the first refusal; a rate that is measured and not searched for; growth by the root of the rate
+/// (binomial congestion control, D. Bansal and H. Balakrishnan, 2001), so that processes that share a limit converge.
 #[derive(Debug)]
 pub struct Pacer {
     /// Loaded by every call.

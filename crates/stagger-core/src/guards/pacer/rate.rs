@@ -65,7 +65,8 @@ impl Rate {
         self.at_most(admitted.at_least(Self(self.0 / 2))).below()
     }
 
-    /// Returns the rate after a tick without a refusal in which a call waited, after this many whole seconds without one.
+    /// Returns the rate after a tick without a refusal in which a call waited, after this many whole seconds without
+    /// one.
     pub(super) const fn grown(self, clean_seconds: u64) -> Self {
         // Proportional to the inverse of the root: of several clients that share a limit, the slower ones gain on the
         // faster ones. Binomial congestion control: D. Bansal, H. Balakrishnan, INFOCOM 2001.

@@ -10,7 +10,8 @@ use crate::guards::hold::{HoldSettings, MAX_WAITING};
 use crate::numbers::instant::nanos;
 use crate::numbers::message::{Message, Value, words, write_all};
 
-/// Builds a [`QuietPeriod`]: its settings before they are checked. [`build`](Self::build) reports every problem at once.
+/// Builds a [`QuietPeriod`]: its settings before they are checked. [`build`](Self::build) reports every problem at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct QuietPeriodBuilder {

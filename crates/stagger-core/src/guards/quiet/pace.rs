@@ -19,10 +19,10 @@ const CUBE_ROOT: i64 = 1 << 10;
 
 /// The pace of a return: so many nanoseconds between two released calls at first, and how the rate grows.
 ///
-/// It doubles every 5 s, linearly within these. But if the pause before interrupted a return, another interruption costs
-/// another pause, and the rate `w` at which it happened is known; the rate begins at `0.7 · w`, and is then
-/// `w · (1 + 0.3 · ((t − k) / k)³)`: it approaches `w` for `k`, eight times the pause, stays near it, and leaves it behind if
-/// nothing is refused. Source: CUBIC, RFC 9438, section 4.2, with its factor of 0.7.
+/// It doubles every 5 s, linearly within these. But if the pause before interrupted a return, another interruption
+/// costs another pause, and the rate `w` at which it happened is known; the rate begins at `0.7 · w`, and is then
+/// `w · (1 + 0.3 · ((t − k) / k)³)`: it approaches `w` for `k`, eight times the pause, stays near it, and leaves it
+/// behind if nothing is refused. Source: CUBIC, RFC 9438, section 4.2, with its factor of 0.7.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) since: u64,

@@ -36,35 +36,36 @@ use crate::outcome::Outcome;
 ///
 /// # Which calls share one
 ///
-/// Those that the server limits together. A `429` belongs to a quota, so calls with other credentials need a quiet period
-/// of their own; a `503` belongs to a host.
+/// Those that the server limits together. A `429` belongs to a quota, so calls with other credentials need a quiet
+/// period of their own; a `503` belongs to a host.
 ///
 /// # Waiting
 ///
 /// With [`LimiterMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
-/// asking again. It is a prediction from the current rate: if that changed in the meantime, the call is told to wait on.
-/// A call whose turn would come too late for its limits is rejected at once. Calls start about in the order of their
-/// places.
+/// asking again. It is a prediction from the current rate: if that changed in the meantime, the call is told to wait
+/// on. A call whose turn would come too late for its limits is rejected at once. Calls start about in the order of
+/// their places.
 ///
 /// # Units, defaults, range
 ///
 /// Times in nanoseconds of the caller's clock, pauses to the microsecond, rounded up. A pause lasts at most
-/// [`max`](QuietPeriodBuilder::max) (5 min); at most [`max_waiting`](QuietPeriodBuilder::max_waiting) (1,024) calls wait.
+/// [`max`](QuietPeriodBuilder::max) (5 min); at most [`max_waiting`](QuietPeriodBuilder::max_waiting) (1,024) calls
+/// wait.
 ///
 /// # Cost
 ///
 /// Lock-free, shared by reference, no allocation. While it is open, a call costs one relaxed load to start; a success
-/// costs two loads and an increment that is not a locked instruction. So that the rate is known when it is needed, every
-/// 32nd success of a thread reads the clock, unless its [`earlier`](Now::earlier) time says that the last reading is less than
-/// a second old. At rates below that, the learned rate is a mean over more than the last second.
+/// costs two loads and an increment that is not a locked instruction. So that the rate is known when it is needed,
+/// every 32nd success of a thread reads the clock, unless its [`earlier`](Now::earlier) time says that the last reading
+/// is less than a second old. At rates below that, the learned rate is a mean over more than the last second.
 ///
 /// # Cancel safety
 ///
-/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is then
-/// free.
+/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is
+/// then free.
 ///
-/// Source: the shared pauses of ScyllaDB (#30775), git-lfs (#6322) and icechunk (#2408). Differs from them in: the probe,
-/// and the paced return.
+/// Source: the shared pauses of ScyllaDB (#30775), git-lfs (#6322) and icechunk (#2408). Differs from them in: the
+/// probe, and the paced return.
 #[derive(Debug)]
 pub struct QuietPeriod {
     /// Loaded by every call, and changed by pauses only.
@@ -162,8 +163,9 @@ impl QuietPeriod {
         state.is_open().then(|| Permit::Admitted { generation: state.generation() }.pack())
     }
 
-    /// Records the success of the attempt that `permit` was granted for, like [`record`](Limiter::record). `earlier` is an
-    /// instant that was read before, such as the start of the call: with it, the clock is read at most about once a second.
+    /// Records the success of the attempt that `permit` was granted for, like [`record`](Limiter::record). `earlier` is
+    /// an instant that was read before, such as the start of the call: with it, the clock is read at most about once a
+    /// second.
     #[inline]
     pub fn record_success(&self, permit: LimiterPermit, earlier: Option<Instant>, now: impl FnOnce() -> Instant) {
         self.record(permit, &Outcome::Success, &Unread::after(earlier, now));
@@ -331,8 +333,8 @@ impl QuietPeriod {
         }
     }
 
-    /// Ends the return when nobody waits. If calls were rejected, they may come back together, so the return goes on until
-    /// none has been rejected for a while.
+    /// Ends the return when nobody waits. If calls were rejected, they may come back together, so the return goes on
+    /// until none has been rejected for a while.
     fn open_if_nobody_waits(&self, state: PackedState, at: u64) {
         let rejected_at = self.rejected_at.load(Ordering::Relaxed);
         let is_wanted = rejected_at != 0 && at < rejected_at.max(state.time(at)).saturating_add(UNREJECTED);
@@ -371,8 +373,8 @@ struct Raced;
 
 /// The rate of the return, for quiet periods that are created when they are needed.
 impl QuietPeriod {
-    /// Returns the time between two calls with which a return would begin if a pause began now: the mean of the last second
-    /// or more, between 1 µs and 1 s.
+    /// Returns the time between two calls with which a return would begin if a pause began now: the mean of the last
+    /// second or more, between 1 µs and 1 s.
     ///
     /// One quiet period can learn the rate at which a server admits calls for others, which are created when a pause
     /// begins: see [`assume_interval`](Self::assume_interval).

@@ -10,8 +10,8 @@ const LAST: u32 = 50;
 /// From how many refusals among them on calls pause: more than 20 %.
 const TOO_MANY: u32 = LAST / 5 + 1;
 
-/// The last 50 outcomes, the newest in the lowest bit; a refusal is a one. Outcomes that have not been recorded yet count
-/// as successes, so a success after 50 of them changes nothing, and is one load.
+/// The last 50 outcomes, the newest in the lowest bit; a refusal is a one. Outcomes that have not been recorded yet
+/// count as successes, so a success after 50 of them changes nothing, and is one load.
 #[derive(Debug)]
 pub(super) struct Recent(AtomicU64);
 
@@ -61,9 +61,9 @@ const MARK_MILLIS: u64 = 1_000;
 /// The rate at which the server admitted calls lately: successes over the time since a mark that is at least a second
 /// old, if there is one.
 ///
-/// Successes are counted without reading the clock. Every 32nd of a thread may set a new mark, for which it reads the clock
-/// unless it knows an earlier time at which none was due. So at low rates, after a rest, and if calls take long, the mark is
-/// older than a second and the rate is the mean over a longer time.
+/// Successes are counted without reading the clock. Every 32nd of a thread may set a new mark, for which it reads the
+/// clock unless it knows an earlier time at which none was due. So at low rates, after a rest, and if calls take long,
+/// the mark is older than a second and the rate is the mean over a longer time.
 #[derive(Debug)]
 pub(super) struct Admitted {
     successes: Shards,

@@ -70,7 +70,8 @@ impl QuietPeriod {
         }
     }
 
-    /// Gives back the permit of an attempt that was not made, or shows nothing: the next call is the probe in its place.
+    /// Gives back the permit of an attempt that was not made, or shows nothing: the next call is the probe in its
+    /// place.
     pub(super) fn give_back(&self, permit: Permit) {
         let state = self.load();
         match permit {
@@ -127,8 +128,8 @@ impl QuietPeriod {
 
     /// Begins a pause, or lengthens that of `state`. Returns false if the state has changed in the meantime.
     fn begin_pause(&self, state: PackedState, length: u64, at: u64) -> bool {
-        // Before the state, so that a call that sees the pause predicts its turn from its pace. Of two threads that begin
-        // the same pause, both have learned the same.
+        // Before the state, so that a call that sees the pause predicts its turn from its pace. Of two threads that
+        // begin the same pause, both have learned the same.
         match state.mode() {
             QuietState::Open => {
                 self.recovery.store(0, Ordering::Relaxed);

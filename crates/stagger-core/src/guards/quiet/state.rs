@@ -56,13 +56,14 @@ pub struct QuietSnapshot {
     pub waited: u64,
     /// How many calls were rejected.
     pub rejected: u64,
-    /// How many calls would have waited or been rejected, with [`LimiterMode::Observe`](crate::guard::LimiterMode::Observe).
+    /// How many calls would have waited or been rejected, with
+    /// [`LimiterMode::Observe`](crate::guard::LimiterMode::Observe).
     pub would_have_held: u64,
 }
 
-/// `mode: 2 bits, generation: 14, time: 48`. The time is in microseconds of the driver's clock, modulo 8.9 years, because a
-/// clock may count from any epoch; it is read as the one nearest to the present. It is the end of the pause while it is quiet, when the probe began while it probes, and since when the pace holds during the
-/// return.
+/// `mode: 2 bits, generation: 14, time: 48`. The time is in microseconds of the driver's clock, modulo 8.9 years,
+/// because a clock may count from any epoch; it is read as the one nearest to the present. It is the end of the pause
+/// while it is quiet, when the probe began while it probes, and since when the pace holds during the return.
 ///
 /// Everything that decides whether a call may start is in this word, so it changes in one compare-and-swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

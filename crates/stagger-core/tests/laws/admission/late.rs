@@ -11,8 +11,8 @@ use crate::laws::support::{SECRET, at, secs};
 
 const CLIENTS: u64 = 200;
 
-/// Lets a client, to whom another server has sent this many hints of zero before, come back to a server whose virtual queue is
-/// `ahead` long all the time. Returns how many attempts it makes until it is admitted.
+/// Lets a client, to whom another server has sent this many hints of zero before, come back to a server whose virtual
+/// queue is `ahead` long all the time. Returns how many attempts it makes until it is admitted.
 fn attempts_until_admitted(seed: u64, hints_before: usize, ahead: Duration) -> u32 {
     const RATE: u32 = 100;
     let admission = Admission::per_second(RATE).burst(1).build(SECRET).unwrap();

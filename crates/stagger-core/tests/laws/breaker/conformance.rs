@@ -101,8 +101,8 @@ fn pl_35_one_of_two_callers_when_half_open_is_the_probe() {
 }
 
 /// failsafe-go makes three attempts, two of which are rejected at once, and returns the breaker's error. stagger checks
-/// the breaker before it sleeps: the operation runs once in one attempt, and the caller gets the server's error. A retry
-/// that would start when the breaker admits calls again is made.
+/// the breaker before it sleeps: the operation runs once in one attempt, and the caller gets the server's error. A
+/// retry that would start when the breaker admits calls again is made.
 #[test]
 fn fg_17_a_retry_with_a_breaker_that_opens_at_once() {
     for (wait, runs, stop) in [(ms(100), 1, StopReason::Breaker), (secs(5), 3, StopReason::Attempts)] {

@@ -80,7 +80,8 @@ fn the_first_open_time_is_redrawn_once_stable() {
 fn a_server_hint_sets_the_open_time() {
     let open = Policy::constant(secs(5)).jitter(Jitter::None).max_hint(secs(100)).build().unwrap();
     for (hint, min, max) in [
-        // A minimum, spread so that clients do not synchronize: up to half of it on top, or the delay if that is longer.
+        // A minimum, spread so that clients do not synchronize: up to half of it on top, or the delay if that is
+        // longer.
         (ServerHint::AtLeast(secs(60)), secs(60), secs(90)),
         (ServerHint::AtLeast(secs(2)), secs(2), secs(7)),
         (ServerHint::Reserved(secs(20)), secs(20), secs(20)),

@@ -22,8 +22,8 @@ impl Now for SharedClock {
 
 const THREADS: u64 = 4;
 
-/// The burst invariant: a server that stays down receives only the calls that tripped the breaker, those in flight at the
-/// time, and the probes of each open time.
+/// The burst invariant: a server that stays down receives only the calls that tripped the breaker, those in flight at
+/// the time, and the probes of each open time.
 #[test]
 fn a_server_that_stays_down_receives_only_probes() {
     const TRIPS: u64 = 5;

@@ -1,5 +1,5 @@
-//! The burst invariant for budgets that do not bound every burst: a budget that rejects at random is checked against its
-//! expected value, and an operator control whose mode changes by what it grants in enforced mode.
+//! The burst invariant for budgets that do not bound every burst: a budget that rejects at random is checked against
+//! its expected value, and an operator control whose mode changes by what it grants in enforced mode.
 
 use std::sync::Mutex;
 

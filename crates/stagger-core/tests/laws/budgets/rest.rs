@@ -1,5 +1,5 @@
-//! Which guards can be replaced by new ones without granting more: [`Budget::is_at_rest`], [`Budget::fresh`], and the same
-//! of breakers.
+//! Which guards can be replaced by new ones without granting more: [`Budget::is_at_rest`], [`Budget::fresh`], and the
+//! same of breakers.
 
 use stagger_core::breaker::{CircuitBreaker, Window as BreakerWindow};
 use stagger_core::budget::{

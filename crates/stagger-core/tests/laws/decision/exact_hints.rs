@@ -116,8 +116,8 @@ fn answers() -> impl Strategy<Value = Vec<Outcome>> {
     prop_oneof![3 => prop::collection::vec(answer, 1..40), 1 => Just(vec![NOW; 40])]
 }
 
-/// Returns how many attempts a call can make at most until `end` whatever hints it gets, if its policy draws these delays: of
-/// any four waits in a row, hints shorten three, and the worst choice is the longest three.
+/// Returns how many attempts a call can make at most until `end` whatever hints it gets, if its policy draws these
+/// delays: of any four waits in a row, hints shorten three, and the worst choice is the longest three.
 fn most_attempts(drawn: &[Duration], end: Duration) -> usize {
     let mut start = Duration::ZERO;
     for (group, delays) in drawn.chunks_exact(4).enumerate() {

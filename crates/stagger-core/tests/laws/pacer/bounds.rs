@@ -26,8 +26,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// Whatever happens: the rate is within its bounds, the number of waiting calls is that of the places, a call that waits
-    /// is told a time of at most half a second, and more calls than the rate allows do not start while it is unchanged.
+    /// Whatever happens: the rate is within its bounds, the number of waiting calls is that of the places, a call that
+    /// waits is told a time of at most half a second, and more calls than the rate allows do not start while it is
+    /// unchanged.
     #[test]
     fn no_history_breaks_the_bounds(steps in prop::collection::vec(step(), 1..300)) {
         let pacer = Pacer::builder().max_waiting(6).build().unwrap();

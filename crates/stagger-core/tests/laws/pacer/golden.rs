@@ -5,8 +5,8 @@ use stagger_core::{Instant, Outcome};
 use super::states::Harness;
 use crate::laws::support::ms;
 
-/// The intervals at the end of each second: 40 calls per second ask, and a server admits one every 50 ms, and from the 25th
-/// second on one every 25 ms. A change of the algorithm changes this trace.
+/// The intervals at the end of each second: 40 calls per second ask, and a server admits one every 50 ms, and from the
+/// 25th second on one every 25 ms. A change of the algorithm changes this trace.
 #[test]
 fn the_trace_of_a_run_is_frozen() {
     let mut harness = Harness::new(Pacer::builder());

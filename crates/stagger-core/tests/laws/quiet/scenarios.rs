@@ -36,8 +36,8 @@ fn without_it_each_call_finds_out_for_itself() {
     assert!(log.between(ARMED, END) > 500 && log.failed > 200, "{} failed", log.failed);
 }
 
-/// ScyllaDB #30775: 500 tasks before an object store, which refuses everything for two seconds, without a hint. There, all
-/// calls that were frozen start together.
+/// ScyllaDB #30775: 500 tasks before an object store, which refuses everything for two seconds, without a hint. There,
+/// all calls that were frozen start together.
 #[test]
 fn frozen_tasks_do_not_start_together() {
     let policy = Policy::exponential(ms(100), secs(10)).max_attempts(8).build().unwrap();

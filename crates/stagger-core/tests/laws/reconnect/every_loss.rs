@@ -31,8 +31,8 @@ fn busiest(waits: &[Duration]) -> usize {
 fn a_crash_loop_does_not_bring_the_fleet_back_within_the_base() {
     let policy = profile::WEB_SOCKET.policy().to_builder().base(ms(500)).jitter(Jitter::Full).build().unwrap();
     let [before, after] = [ms(9_900), ms(10_100)].map(|uptime| busiest(&fleet(&policy, uptime, 10_000)));
-    // Backoff alone sends 2,000 at once, and a spread of 10 s sends 100. The larger of the two draws leaves out the first
-    // tenths of a second and sends 180 just before the end of the base; standard deviations 13 and 10.
+    // Backoff alone sends 2,000 at once, and a spread of 10 s sends 100. The larger of the two draws leaves out the
+    // first tenths of a second and sends 180 just before the end of the base; standard deviations 13 and 10.
     assert!(before < 240 && after < 160, "{before} and {after} of 10,000 in the busiest 100 ms");
 }
 

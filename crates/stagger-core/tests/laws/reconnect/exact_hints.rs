@@ -19,8 +19,8 @@ fn closed_with(link: &mut Link<'_>, outcome: Outcome) -> Duration {
     after
 }
 
-/// Returns how many attempts are made in `length` by a client of a server that closes each connection with this outcome, if
-/// an attempt and its connection last 1 s / 85 together: the most that chromium's handshakes allow.
+/// Returns how many attempts are made in `length` by a client of a server that closes each connection with this
+/// outcome, if an attempt and its connection last 1 s / 85 together: the most that chromium's handshakes allow.
 fn attempts_within(length: Duration, seed: u64, outcome: Outcome) -> u32 {
     let mut link = Link::new(profile::WEB_SOCKET.policy()).seed(seed).up();
     let (end, mut attempts) = (link.now + length, 1);
