@@ -107,7 +107,7 @@ pub enum FailureKind {
 /// | an exact hint as long or longer, which is always kept | 0 |
 /// | any other wait: without a hint, or with one that is a minimum | 0 |
 /// | a new episode: the loss of a stable connection, [`reset`](crate::machine::RetryMachine::reset) | 0 |
-/// | an immediate repeat of a request that was not processed, an opened connection, a [pause](crate::machine::Paused) | unchanged |
+/// | an immediate repeat, an opened connection, a [pause](crate::machine::Paused) | unchanged |
 ///
 /// The clients of an [admission](crate::admission::Admission) need one exact hint each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,10 @@ impl ClaimedSlots {
         let (lap, bit) = (lap(slot), 1 << (slot % SLOTS_PER_WORD));
         let claimed = self.word(slot).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
             let claimed = claimed_in(word, lap);
-            (claimed & bit == 0).then(|| u64::from(lap) << 32 | u64::from(claimed | bit))
+            if claimed & bit != 0 {
+                return None;
+            }
+            Some(u64::from(lap) << 32 | u64::from(claimed | bit))
         });
         claimed.is_ok()
     }

@@ -120,7 +120,7 @@ impl Admission {
                 // The positions between were never reserved.
                 self.reassigned.fetch_max(now, Ordering::Relaxed);
             }
-            (wait(position) <= self.max_wait).then(|| position.saturating_add(self.interval))
+            if wait(position) <= self.max_wait { Some(position.saturating_add(self.interval)) } else { None }
         });
         let Ok(position) = reserved.map(|line| line.max(now)) else {
             return Admit::Full(Duration::from_nanos(self.max_wait));
@@ -158,7 +158,10 @@ impl Admission {
         let next_in = line.saturating_sub(conforming);
         let available = match conforming.checked_sub(line.max(now)) {
             Some(left) => left / self.interval + 1,
-            None => self.reassignable(now).map_or(0, |[first, last]| self.claimed.count_unclaimed(first, last)),
+            None => match self.reassignable(now) {
+                Some([first, last]) => self.claimed.count_unclaimed(first, last),
+                None => 0,
+            },
         };
         AdmissionSnapshot {
             // The last of these intervals is that of the next reservation.
@@ -183,13 +186,13 @@ impl Admission {
         let conforming = now.saturating_add(self.ahead);
         let taken = self.line.fetch_update(Ordering::AcqRel, Ordering::Acquire, |line| {
             let position = line.max(now);
-            (position <= conforming).then(|| {
-                let next = position.saturating_add(self.interval);
-                // Before the line moves: a thread that sees the line there must not take this position for a
-                // reservation.
-                self.reassigned.fetch_max(next, Ordering::Relaxed);
-                next
-            })
+            if position > conforming {
+                return None;
+            }
+            let next = position.saturating_add(self.interval);
+            // Before the line moves: a thread that sees the line there must not take this position for a reservation.
+            self.reassigned.fetch_max(next, Ordering::Relaxed);
+            Some(next)
         });
         taken.is_ok()
     }

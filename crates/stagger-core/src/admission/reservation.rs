@@ -42,7 +42,7 @@ impl ReservationToken {
     #[inline]
     #[must_use]
     pub fn position(&self, secret: Secret) -> Option<u64> {
-        secret.verifies(self.position, self.seal).then_some(self.position)
+        if secret.verifies(self.position, self.seal) { Some(self.position) } else { None }
     }
 }
 

@@ -233,7 +233,7 @@ impl Places {
     pub(super) fn take(&self, most: u32) -> Option<u32> {
         let taken = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |seen| {
             let waiting = issued(seen).wrapping_sub(seen as u32);
-            (waiting < most).then(|| seen.wrapping_add(1 << 32))
+            if waiting < most { Some(seen.wrapping_add(1 << 32)) } else { None }
         });
         taken.ok().map(issued)
     }
@@ -242,7 +242,10 @@ impl Places {
     pub(super) fn leave(&self) {
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |seen| {
             // A permit that was released twice must not make the number of waiting calls negative.
-            (issued(seen) != seen as u32).then(|| seen & !LEFT | u64::from((seen as u32).wrapping_add(1)))
+            if issued(seen) == seen as u32 {
+                return None;
+            }
+            Some(seen & !LEFT | u64::from((seen as u32).wrapping_add(1)))
         });
     }
 }

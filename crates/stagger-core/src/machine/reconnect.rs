@@ -49,7 +49,8 @@ use crate::policy::Policy;
 ///
 /// let ReconnectStep::Connect { generation } = link.reconnect_now(&policy, || at(0), &guards) else { panic!() };
 /// link.opened(generation, || at(1), &guards);
-/// let ReconnectStep::Wait { after, .. } = link.ended(generation, Outcome::TRANSIENT, at(60), &policy, &guards) else { panic!() };
+/// let step = link.ended(generation, Outcome::TRANSIENT, at(60), &policy, &guards);
+/// let ReconnectStep::Wait { after, .. } = step else { panic!() };
 /// assert!(after <= Duration::from_secs(10));
 /// assert_eq!(link.ended(generation, Outcome::TRANSIENT, at(60), &policy, &guards), ReconnectStep::Stale);
 /// # Ok::<(), stagger_core::PolicyError>(())

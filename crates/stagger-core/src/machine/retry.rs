@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::decision::{Decision, DelaySource, StopReason};
 use super::state::{AHEAD, BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState, SHORTENED, SHORTENED_ONCE};
 use super::strategy::{RetryContext, Strategy};
-use crate::guards::guard::{Guards, LimiterPermit, NestedRetries, Permits};
+use crate::guards::guard::{BreakerPermit, Guards, LimiterPermit, NestedRetries, Permits};
 use crate::guards::now::{Now, Unread};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::random::{Purpose, Seed};
@@ -35,15 +35,19 @@ use crate::schedule::draw_spread;
 /// | 1 | report the outcome to the breaker and the budget | by its [verdict](Outcome::verdict) |
 /// | 2 | success? | `Done` |
 /// | 3 | permanent, unsafe to retry, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
-/// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, with the same attempt number and permit, if the time limit and the breaker allow it now |
+/// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, if the limits allow it now |
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
 /// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
 /// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
-/// | 8 | draw the delay, by the policy or the [strategy](Self::strategy), with the hint if there is one; [exact hints](ServerHint#exact-hints) shorten three waits in a row | the schedule advances |
-/// | 9 | would the retry start at the deadline or later, or after the limit (`elapsed + delay > max_elapsed`)? | `Stop(Deadline)`, `Stop(Elapsed)`, without sleeping |
+/// | 8 | draw the delay, by the policy or the strategy, with the hint if there is one | the schedule advances |
+/// | 9 | would the retry start at the deadline or later, or after `max_elapsed`? | `Stop(Deadline)`, `Stop(Elapsed)` |
 /// | 10 | would the breaker, or the quiet period, reject it then? | `Stop(Breaker)`, `Stop(Quiet)` |
 /// | 11 | does the budget reject the retry? | `Stop(Budget)` |
 /// | 12 | | `Retry` |
+///
+/// Step 4 asks the deadline, `max_elapsed` and the breaker, and the repeat has the same attempt number and permit. In
+/// step 8, [exact hints](ServerHint#exact-hints) shorten three waits in a row. Step 9 stops without sleeping, if
+/// `elapsed + delay > max_elapsed`.
 ///
 /// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on, and
 /// how long a call waits for its turn. `turn`, `begin` and `decide` each read the clock at most once, and only if a
@@ -51,7 +55,9 @@ use crate::schedule::draw_spread;
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{machine::Decision, Guards, Instant, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
+/// use stagger_core::guard::Permits;
+/// use stagger_core::machine::{Decision, RetryMachine, RetryState};
+/// use stagger_core::{Guards, Instant, Outcome, Policy, Seed, StopReason};
 ///
 /// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
 /// let mut state = RetryState::new();
@@ -59,7 +65,8 @@ use crate::schedule::draw_spread;
 /// let (guards, now) = (Guards::none(), || Instant::ZERO);
 ///
 /// let permit = retry.begin(Permits::NONE, now, &guards).expect("no breaker");
-/// let Decision::Retry { after, permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else { panic!() };
+/// let decision = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
+/// let Decision::Retry { after, permit, .. } = decision else { panic!() };
 /// assert!(after <= Duration::from_millis(100));
 ///
 /// let permit = retry.begin(permit, now, &guards).expect("no breaker");
@@ -118,7 +125,7 @@ impl RetryMachine<'_> {
         let now = Unread::new(now);
         self.start_clock(&now);
         let mut permit = permit;
-        if self.deadline.is_some_and(|deadline| now.now() >= deadline) {
+        if self.is_past_deadline(&now) {
             guards.release(permit);
             return Err(StopReason::Deadline);
         }
@@ -134,7 +141,7 @@ impl RetryMachine<'_> {
         if self.state.flags & DECIDED == 0 {
             permit.budget = guards.on_first_attempt(&now);
         }
-        // The one immediate repeat is not counted.
+        // The one immediate repeat is not counted. Without a branch, because this is on the path of every call.
         self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
         self.state.flags &= !(REPEATS | DECIDED | IN_FLIGHT);
         Ok(permit)
@@ -273,11 +280,13 @@ impl RetryMachine<'_> {
     /// `stable_after`, and returns whether it did. Later draws have new numbers.
     #[inline]
     pub fn reset_if_healthy(&mut self, lived: Duration) -> bool {
-        let healthy = self.policy.stable_after().is_some_and(|enough| lived >= enough);
-        if healthy {
-            self.reset();
+        match self.policy.stable_after() {
+            Some(enough) if lived >= enough => {
+                self.reset();
+                true
+            }
+            _ => false,
         }
-        healthy
     }
 
     /// Restarts the attempt count and the schedule, but not the clock. Call it before the decision about the attempt
@@ -292,7 +301,10 @@ impl RetryMachine<'_> {
     #[inline]
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {
-        self.policy.max_attempts().is_some_and(|most| self.state.retry_number() >= most.get())
+        match self.policy.max_attempts() {
+            Some(most) => self.state.retry_number() >= most.get(),
+            None => false,
+        }
     }
 
     /// Returns the number of the current or last attempt, from 1; 0 before the first.
@@ -350,16 +362,20 @@ impl RetryMachine<'_> {
     /// Returns whether step 4 repeats the attempt.
     #[cold]
     fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
-        self.state.flags & REPEATED == 0
-            && self.passed_limit(Duration::ZERO, now).is_none()
-            && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
+        if self.state.flags & REPEATED != 0 || self.passed_limit(Duration::ZERO, now).is_some() {
+            return false;
+        }
+        match guards.breaker {
+            Some(breaker) => !breaker.would_reject(Duration::ZERO, now),
+            None => true,
+        }
     }
 
     /// Repeats the attempt at once (step 4).
     #[cold]
     fn repeat_at_once(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
-            let given = core::mem::replace(&mut permit.breaker, crate::guards::guard::BreakerPermit::NONE);
+            let given = core::mem::replace(&mut permit.breaker, BreakerPermit::NONE);
             breaker.record(given, &Outcome::NotProcessed, now);
         }
         if let Some(quiet) = guards.quiet {
@@ -374,7 +390,7 @@ impl RetryMachine<'_> {
 
     /// Takes steps 5 to 12.
     #[inline(always)]
-    pub(super) fn retry_or_stop(
+    fn retry_or_stop(
         &mut self,
         kind: FailureKind,
         hint: Option<ServerHint>,
@@ -382,69 +398,76 @@ impl RetryMachine<'_> {
         now: &impl Now,
         guards: &Guards<'_>,
     ) -> Decision {
+        // Step 5. Drawing changes nothing: a draw is a pure function of its number.
         if self.is_last_attempt() {
             return Decision::Stop(StopReason::Attempts);
         }
-        let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
-        let drawn = match spread {
-            SpreadUse::InsteadOfBackoff => {
-                let spread = self.policy.spread();
-                let interval = Interval { lo: 0, hi: nanos(spread) };
-                Some(Drawn { delay: self.draw_spread(spread, 0), interval, carry })
-            }
-            _ => match self.strategy {
-                None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
-                Some(strategy) => self.strategic_delay(strategy, kind),
-            },
+        let Some(Drawn { delay, interval, carry }) = self.draw(kind, spread) else {
+            return Decision::Stop(StopReason::Exhausted);
         };
-        // Nothing has changed so far: the schedule advances with step 8.
-        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
+        // Steps 6 and 7.
         if guards.leaves_retries_to_outer_layer() {
             return Decision::Stop(StopReason::Nested);
         }
-        if hint.is_some_and(|hint| self.forbids_retry(hint)) {
-            return Decision::Stop(StopReason::Hint);
-        }
-        let source = match spread {
-            SpreadUse::InsteadOfBackoff => DelaySource::Spread,
-            _ => {
-                self.state.carry = carry;
-                self.state.flags |= BEGUN;
-                DelaySource::Schedule
+        if let Some(hint) = hint {
+            if self.forbids_retry(hint) {
+                return Decision::Stop(StopReason::Hint);
             }
-        };
-        let (drawn, source) = match spread {
+        }
+        // Step 8: the schedule advances, unless the wait is the spread of a new episode.
+        let mut source = DelaySource::Spread;
+        if !matches!(spread, SpreadUse::InsteadOfBackoff) {
+            self.state.carry = carry;
+            self.state.flags |= BEGUN;
+            source = DelaySource::Schedule;
+        }
+        let mut delay = delay;
+        if matches!(spread, SpreadUse::BesideBackoff) {
             // Draw 0 is that of the episode.
-            SpreadUse::BesideBackoff => match self.draw_spread(self.policy.spread(), self.state.retry_number()) {
-                spread if spread > drawn => (spread, DelaySource::Spread),
-                _ => (drawn, source),
-            },
-            _ => (drawn, source),
-        };
-        let (after, source) = match hint {
+            let spread = self.draw_spread(self.policy.spread(), self.state.retry_number());
+            if spread > delay {
+                (delay, source) = (spread, DelaySource::Spread);
+            }
+        }
+        match hint {
             Some(hint) => {
                 let span = match spread {
                     SpreadUse::Unused => self.policy.capped_last(interval.hi),
                     SpreadUse::InsteadOfBackoff => interval.hi,
                     SpreadUse::BesideBackoff => self.policy.capped_last(interval.hi).max(nanos(self.policy.spread())),
                 };
-                (self.hinted(hint, span, drawn), DelaySource::Hint)
+                delay = self.hinted(hint, span, delay);
+                source = DelaySource::Hint;
             }
-            None => {
-                self.state.flags &= !SHORTENED;
-                (drawn, source)
-            }
-        };
-        let after = Duration::from_nanos(after);
+            None => self.state.flags &= !SHORTENED,
+        }
+        self.grant(Duration::from_nanos(delay), source, kind, now, guards)
+    }
+
+    /// Takes steps 9 to 12: the questions whose answers depend on the delay.
+    #[inline(always)]
+    fn grant(
+        &mut self,
+        after: Duration,
+        source: DelaySource,
+        kind: FailureKind,
+        now: &impl Now,
+        guards: &Guards<'_>,
+    ) -> Decision {
         if let Some(limit) = self.passed_limit(after, now) {
             return Decision::Stop(limit);
         }
-        if guards.breaker.is_some_and(|breaker| breaker.would_reject(after, now)) {
-            return Decision::Stop(StopReason::Breaker);
+        if let Some(breaker) = guards.breaker {
+            if breaker.would_reject(after, now) {
+                return Decision::Stop(StopReason::Breaker);
+            }
         }
-        if guards.quiet.is_some_and(|quiet| quiet.would_reject(after, self.latest_start(), now)) {
-            return Decision::Stop(StopReason::Quiet);
+        if let Some(quiet) = guards.quiet {
+            if quiet.would_reject(after, self.latest_start(), now) {
+                return Decision::Stop(StopReason::Quiet);
+            }
         }
+        // The budget comes last, because it alone charges: no later question can reject a retry that was paid for.
         let mut permit = Permits::NONE;
         if let Some(budget) = guards.budget {
             match budget.try_acquire(kind, now) {
@@ -454,6 +477,21 @@ impl RetryMachine<'_> {
         }
         self.state.flags |= DECIDED;
         Decision::Retry { after, source, permit }
+    }
+
+    /// Draws the delay of the coming retry, without regard to a hint.
+    #[inline(always)]
+    fn draw(&self, kind: FailureKind, spread: SpreadUse) -> Option<Drawn> {
+        let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
+        if matches!(spread, SpreadUse::InsteadOfBackoff) {
+            let spread = self.policy.spread();
+            let interval = Interval { lo: 0, hi: nanos(spread) };
+            return Some(Drawn { delay: self.draw_spread(spread, 0), interval, carry });
+        }
+        match self.strategy {
+            None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
+            Some(strategy) => self.strategic_delay(strategy, kind),
+        }
     }
 
     /// Returns the delay of a strategy, and carries it on as the previous one.
@@ -471,19 +509,20 @@ impl RetryMachine<'_> {
 
     /// Returns whether the hint stops the call (step 7).
     #[cold]
-    pub(super) fn forbids_retry(&self, hint: ServerHint) -> bool {
+    fn forbids_retry(&self, hint: ServerHint) -> bool {
         match hint {
             ServerHint::DoNotRetry => true,
-            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
-                self.policy.max_hint().is_some_and(|longest| asked > longest)
-            }
+            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => match self.policy.max_hint() {
+                Some(longest) => asked > longest,
+                None => false,
+            },
         }
     }
 
     /// Returns the delay of a hinted retry (step 8), in nanoseconds, where the policy has `drawn` one without regard to
     /// the hint. Exact hints shorten three waits in a row; the next is not shortened.
     #[cold]
-    pub(super) fn hinted(&mut self, hint: ServerHint, span: u64, drawn: u64) -> u64 {
+    fn hinted(&mut self, hint: ServerHint, span: u64, drawn: u64) -> u64 {
         let hinted = self.policy.hinted(hint, span, drawn, self.bits(Purpose::Hint));
         let is_shortened = hinted < drawn && self.policy.follows_exactly(hint);
         // The count is in the highest bits: the fourth in a row overflows to none.
@@ -496,12 +535,24 @@ impl RetryMachine<'_> {
     /// is the deadline: a longer `max_elapsed` would not help.
     #[inline]
     fn passed_limit(&self, after: Duration, now: &(impl Now + ?Sized)) -> Option<StopReason> {
-        if self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline) {
-            return Some(StopReason::Deadline);
+        if let Some(deadline) = self.deadline {
+            if now.now().saturating_add(after) >= deadline {
+                return Some(StopReason::Deadline);
+            }
         }
         let limit = self.policy.max_elapsed()?;
         let start = self.state.start()?;
-        (now.now().saturating_add(after).saturating_since(start) > limit).then_some(StopReason::Elapsed)
+        let elapsed = now.now().saturating_add(after).saturating_since(start);
+        if elapsed > limit { Some(StopReason::Elapsed) } else { None }
+    }
+
+    /// Returns whether the deadline has passed. Reads the clock only if there is one.
+    #[inline]
+    pub(super) fn is_past_deadline(&self, now: &(impl Now + ?Sized)) -> bool {
+        match self.deadline {
+            Some(deadline) => now.now() >= deadline,
+            None => false,
+        }
     }
 
     #[inline]
@@ -575,7 +626,10 @@ impl Health {
     /// that is not set, for the larger of 10 s and `last_wait`, the wait before the attempt that opened it.
     #[must_use]
     pub fn after(policy: &Policy, lived: Duration, last_wait: Duration) -> Self {
-        let enough = policy.stable_after().unwrap_or_else(|| last_wait.max(Self::STABLE_AFTER));
+        let enough = match policy.stable_after() {
+            Some(enough) => enough,
+            None => last_wait.max(Self::STABLE_AFTER),
+        };
         if lived >= enough { Self::Stable } else { Self::Flapping }
     }
 }

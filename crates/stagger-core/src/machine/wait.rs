@@ -22,9 +22,10 @@ impl RetryMachine<'_> {
         }
         let now = Unread::new(now);
         self.start_clock(&now);
-        let spread = self
-            .deadline
-            .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
+        let mut spread = self.policy.spread();
+        if let Some(deadline) = self.deadline {
+            spread = spread.min(deadline.saturating_since(now.now()));
+        }
         Duration::from_nanos(self.draw_spread(spread, 0))
     }
 
@@ -73,7 +74,10 @@ impl RetryMachine<'_> {
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Result<Permits, Permits> {
-        let Some(quiet) = guards.quiet.filter(|quiet| !quiet.is_current(&permits.quiet)) else { return Err(permits) };
+        let quiet = match guards.quiet {
+            Some(quiet) if !quiet.is_current(&permits.quiet) => quiet,
+            _ => return Err(permits),
+        };
         let Permits { budget, breaker: admitted, quiet: permit, pacer } = permits;
         if let Some(breaker) = guards.breaker {
             breaker.record(admitted, &Outcome::Cancelled, &Unread::new(now));
@@ -126,37 +130,45 @@ impl RetryMachine<'_> {
     #[must_use]
     pub fn spread_again(&self, late: Duration, now: Instant) -> Option<Duration> {
         // The bounds of decorrelated jitter take time proportional to the number.
-        let span = match (self.state.retry_number().min(65_536), self.strategy) {
-            (0, _) => self.policy.spread(),
-            (_, Some(_)) => Duration::from_nanos(self.state.carry as u64),
-            (number, None) => self.policy.bounds(number).map_or(Duration::ZERO, |(_, longest)| longest),
+        let number = self.state.retry_number().min(65_536);
+        let mut span = if number == 0 {
+            self.policy.spread()
+        } else if self.strategy.is_some() {
+            Duration::from_nanos(self.state.carry as u64)
+        } else {
+            match self.policy.bounds(number) {
+                Some((_, longest)) => longest,
+                None => Duration::ZERO,
+            }
         };
-        let until_deadline = self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_since(now));
-        let until_elapsed = match (self.policy.max_elapsed(), self.state.start()) {
-            (Some(limit), Some(start)) => start.saturating_add(limit).saturating_since(now),
-            _ => Duration::ZERO,
-        };
-        let until_elapsed = if until_elapsed.is_zero() { Duration::MAX } else { until_elapsed };
-        let bits = self.seed.bits(u32::from(self.state.episode), self.state.retry_number(), Purpose::Again);
-        spread_again(late, span.min(until_elapsed).min(until_deadline), bits)
+        if let Some(deadline) = self.deadline {
+            span = span.min(deadline.saturating_since(now));
+        }
+        if let (Some(limit), Some(start)) = (self.policy.max_elapsed(), self.state.start()) {
+            let left = start.saturating_add(limit).saturating_since(now);
+            if !left.is_zero() {
+                span = span.min(left);
+            }
+        }
+        spread_again(late, span, self.bits(Purpose::Again))
     }
 
     fn ask_limiters(&self, permits: &mut Permits, now: &dyn Now, guards: &Guards<'_>) -> Result<Duration, StopReason> {
-        if self.deadline.is_some_and(|deadline| now.now() >= deadline) {
+        if self.is_past_deadline(now) {
             return Err(StopReason::Deadline);
         }
         let latest = self.latest_start();
         if let Some(pacer) = guards.pacer {
-            if let Some(wait) = ask(pacer, &mut permits.pacer, latest, now).ok_or(StopReason::Pacer)? {
-                let would_be_rejected = guards.quiet.is_some_and(|quiet| quiet.would_reject(wait, latest, now));
-                return if would_be_rejected { Err(StopReason::Quiet) } else { Ok(wait) };
+            let wait = ask(pacer, &mut permits.pacer, StopReason::Pacer, latest, now)?;
+            if !wait.is_zero() {
+                return match guards.quiet {
+                    Some(quiet) if quiet.would_reject(wait, latest, now) => Err(StopReason::Quiet),
+                    _ => Ok(wait),
+                };
             }
         }
         match guards.quiet {
-            Some(quiet) => {
-                let wait = ask(quiet, &mut permits.quiet, latest, now).ok_or(StopReason::Quiet)?;
-                Ok(wait.unwrap_or_default())
-            }
+            Some(quiet) => ask(quiet, &mut permits.quiet, StopReason::Quiet, latest, now),
             None => Ok(Duration::ZERO),
         }
     }
@@ -205,25 +217,27 @@ pub fn spread_again(late: Duration, span: Duration, bits: u64) -> Option<Duratio
 /// How late a timer is, at most, without a pause: a busy runtime fires timers late, too.
 const PUNCTUAL: Duration = Duration::from_secs(1);
 
-/// Asks a limiter, and keeps the permit of its answer. Returns how long to wait, if so; `None` if it rejects the
-/// attempt.
+/// Asks a limiter, and keeps the permit of its answer. Returns how long to wait: zero if the attempt may start. If the
+/// limiter rejects the attempt, that is for this `reason`.
 #[inline]
 fn ask(
     limiter: &dyn Limiter,
     permit: &mut LimiterPermit,
+    reason: StopReason,
     latest: Option<Instant>,
     now: &dyn Now,
-) -> Option<Option<Duration>> {
+) -> Result<Duration, StopReason> {
     match limiter.admit(core::mem::replace(permit, LimiterPermit::NONE), latest, now) {
         Turn::Now(given) => {
             *permit = given;
-            Some(None)
+            Ok(Duration::ZERO)
         }
         Turn::Wait { after, permit: place } => {
             *permit = place;
-            Some(Some(after.max(Duration::from_nanos(1))))
+            // Zero would mean that it may start.
+            Ok(after.max(Duration::from_nanos(1)))
         }
-        Turn::Rejected { .. } => None,
+        Turn::Rejected { .. } => Err(reason),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::numbers::ratio::Ratio;
 /// | `max_hint` | 5 min; in [`Policy::DEFAULT`] 30 s | a server's hint above it stops the call |
 /// | `hint_mode`, `hint_spread` | `at-least`, 50 % | what a hint does to the delay, see [`HintMode`] |
 /// | `throttled_base` | `base` | base after the server reported that it is overloaded |
-/// | `local_base` | the larger of `base` and `min(10 · base, 1 s)` | base after the client ran out of a resource of its own |
+/// | `local_base` | the larger of `base` and `min(10 · base, 1 s)` | base after the client ran out of a resource |
 /// | `stable_after` | none | how long a connection must have been open for the attempt count to restart |
 ///
 /// ```

@@ -56,12 +56,13 @@ impl FromStr for Rate {
 /// # Errors
 /// Returns [`ParseValueError`] unless it is a whole number of at least 1.
 pub fn parse_count(text: &str) -> Result<NonZeroU64, ParseValueError> {
-    let count = match whole(text) {
-        Some(count) => Some(count),
-        None => scaled(text).and_then(exactly),
-    };
     let invalid = ParseValueError::new(text, "a whole number of at least 1, like 10000 or 10k");
-    count.and_then(NonZeroU64::new).ok_or(invalid)
+    let count = match (whole(text), scaled(text)) {
+        (Some(count), _) => count,
+        (None, Some(number)) => exactly(number).ok_or(invalid)?,
+        (None, None) => return Err(invalid),
+    };
+    NonZeroU64::new(count).ok_or(invalid)
 }
 
 /// Parses a decimal number with an optional suffix `k` or `M`: `2.5`, `600`, `10k`.

@@ -74,8 +74,11 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
     if matches!(whole, "inf" | "none" | "infinite" | "never") {
         return Ok(None);
     }
-    if whole.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')) {
-        return Err(ParseError::new(Problem::DurationNegative, text));
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    if let Some(rest) = whole.strip_prefix('-') {
+        if rest.starts_with(is_number) {
+            return Err(ParseError::new(Problem::DurationNegative, text));
+        }
     }
     if whole.ends_with(',') {
         return Err(ParseError::new(Problem::Comma, text));
@@ -84,10 +87,10 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
     let mut total: u64 = 0;
     let mut is_first = true;
     while !rest.is_empty() {
-        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number_end = rest.find(|c| !is_number(c)).unwrap_or(rest.len());
         let (number, after) = rest.split_at(number_end);
         let after = after.trim_start();
-        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace()).unwrap_or(after.len());
+        let unit_end = after.find(|c| is_number(c) || c.is_whitespace()).unwrap_or(after.len());
         let (unit, after) = after.split_at(unit_end);
         rest = after.trim_start();
         // A bare number is seconds only if it stands alone: `1m30` would be ambiguous.
@@ -99,10 +102,10 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
         };
         let unit = unit_nanos(unit, alone).ok_or(ParseError::new(problem, text))?;
         let part = scaled(number, unit).map_err(|problem| ParseError::new(problem, text))?;
-        total = total
-            .checked_add(part)
-            .filter(|&n| n <= LONGEST_NANOS)
-            .ok_or(ParseError::new(Problem::DurationTooLong, text))?;
+        total = total.saturating_add(part);
+        if total > LONGEST_NANOS {
+            return Err(ParseError::new(Problem::DurationTooLong, text));
+        }
         is_first = false;
     }
     if is_first {
@@ -134,22 +137,20 @@ pub(super) fn scaled(number: &str, unit: u64) -> Result<u64, Problem> {
     }
     let digits =
         |text: &str| text.bytes().try_fold(0_u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
-    let whole = digits(whole).and_then(|n| n.checked_mul(unit)).ok_or(Problem::DurationTooLong)?;
+    let whole = digits(whole).ok_or(Problem::DurationTooLong)?.checked_mul(unit).ok_or(Problem::DurationTooLong)?;
     let fraction = fraction.trim_end_matches('0');
     if fraction.is_empty() {
         return Ok(whole);
     }
     // A day, the largest unit, allows at most 9 + 4 decimals to be exact; sixteen digits are beyond every unit.
-    let scale =
-        u32::try_from(fraction.len()).ok().and_then(|n| 10_u64.checked_pow(n)).ok_or(Problem::DurationTooFine)?;
+    let decimals = u32::try_from(fraction.len()).map_err(|_| Problem::DurationTooFine)?;
+    let scale = 10_u64.checked_pow(decimals).ok_or(Problem::DurationTooFine)?;
     let part = u128::from(digits(fraction).ok_or(Problem::DurationTooFine)?) * u128::from(unit);
     if part % u128::from(scale) != 0 {
         return Err(Problem::DurationTooFine);
     }
-    u64::try_from(part / u128::from(scale))
-        .ok()
-        .and_then(|part| whole.checked_add(part))
-        .ok_or(Problem::DurationTooLong)
+    let part = u64::try_from(part / u128::from(scale)).map_err(|_| Problem::DurationTooLong)?;
+    whole.checked_add(part).ok_or(Problem::DurationTooLong)
 }
 
 #[cfg(test)]

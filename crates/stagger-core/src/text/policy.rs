@@ -94,33 +94,35 @@ impl Draft {
             self.backoff("uniform")?;
             return self.set("range", name);
         }
-        let profile = || Profile::named(name).map(|profile| (profile.name(), profile.policy().to_builder(), None));
-        self.start = BACKOFFS.iter().find(|(backoff, ..)| *backoff == name).copied().or_else(profile);
-        if self.start.is_none() {
-            let names = BACKOFFS.iter().map(|(backoff, ..)| *backoff).chain(Profile::all().map(Profile::name));
-            return Err(ParseError::new(Problem::Backoff(nearest(name, names)), name));
+        if let Some(backoff) = BACKOFFS.iter().find(|(backoff, ..)| *backoff == name) {
+            self.start = Some(*backoff);
+            return Ok(());
         }
-        Ok(())
+        if let Some(profile) = Profile::named(name) {
+            self.start = Some((profile.name(), profile.policy().to_builder(), None));
+            return Ok(());
+        }
+        let names = BACKOFFS.iter().map(|(backoff, ..)| *backoff).chain(Profile::all().map(Profile::name));
+        Err(ParseError::new(Problem::Backoff(nearest(name, names)), name))
     }
 
     /// Returns what is wrong with a word that is not the first and has no `=`.
     fn unnamed(&self, word: &str) -> Problem {
-        let backoff = self.start.map_or("", |(backoff, ..)| backoff);
-        let key = match backoff {
-            "uniform" => Key::Range,
-            "list" => Key::Delays,
-            _ => Key::Base,
+        let Some((backoff, ..)) = self.start else { return Problem::NoValue };
+        let (key, name) = match backoff {
+            "uniform" => (Key::Range, "range"),
+            "list" => (Key::Delays, "delays"),
+            _ => (Key::Base, "base"),
         };
-        let name = KEYS.iter().find(|(other, ..)| *other == key).map(|(_, name, _)| *name);
-        match name {
-            Some(name) if !backoff.is_empty() && key.parse(name, word).is_ok() => Problem::NoName(name),
-            _ => Problem::NoValue,
-        }
+        if key.parse(name, word).is_ok() { Problem::NoName(name) } else { Problem::NoValue }
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
         if counts_retries(name) {
-            let attempts = value.parse::<u32>().ok().and_then(|retries| retries.checked_add(1));
+            let attempts = match value.parse::<u32>() {
+                Ok(retries) => retries.checked_add(1),
+                Err(_) => None,
+            };
             return Err(ParseError::new(Problem::Retries(attempts), name));
         }
         let (key, name) = Key::named(name)?;
@@ -133,9 +135,11 @@ impl Draft {
 
     pub(super) fn finish(self) -> Result<Policy, ParseError> {
         let (backoff, builder, required) = self.start.unwrap_or(BACKOFFS[0]);
-        let missing = required.filter(|(key, _)| self.value(*key).is_none());
-        if let Some((_, example)) = missing {
-            return Err(ParseError::new(Problem::Missing(example), backoff));
+        match required {
+            Some((key, example)) if self.value(key).is_none() => {
+                return Err(ParseError::new(Problem::Missing(example), backoff));
+            }
+            _ => {}
         }
         if backoff == DECORRELATED {
             for (key, name) in [(Key::Multiplier, "multiplier"), (Key::Jitter, "jitter")] {
@@ -260,8 +264,11 @@ impl Key {
             Some(&(key, name, _)) => Ok((key, name)),
             None => {
                 let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
-                let same = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours);
-                Err(ParseError::new(Problem::Key(same.or_else(|| nearest(name, names))), name))
+                let meant = match ELSEWHERE.iter().find(|(other, _)| *other == name) {
+                    Some((_, ours)) => Some(*ours),
+                    None => nearest(name, names),
+                };
+                Err(ParseError::new(Problem::Key(meant), name))
             }
         }
     }
@@ -279,7 +286,7 @@ impl Key {
                 Value::Length(parse_duration(value)?.ok_or(ParseError::new(Problem::Limitless, name))?)
             }
             Self::Cap | Self::MaxElapsed | Self::MaxHint | Self::StableAfter => {
-                parse_duration(value)?.map_or(Value::Unlimited("inf"), Value::Length)
+                length_or("inf", parse_duration(value)?)
             }
             Self::MaxAttempts if matches!(value, "inf" | "none" | "infinite" | "unlimited") => Value::Unlimited("inf"),
             Self::MaxAttempts => Value::Count(value.parse().map_err(|_| ParseError::new(Problem::Number, value))?),
@@ -347,6 +354,7 @@ impl Settings {
         let has_delays = !matches!(backoff, Backoff::Zero | Backoff::Stop);
         let longer_than_none = |length: Duration| if length.is_zero() { None } else { Some(Value::Length(length)) };
         match (key, backoff) {
+            // The parts of a backoff, each of which only some backoffs have.
             (Key::Base, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. }) => {
                 Some(Value::Length(self.base()))
             }
@@ -358,24 +366,36 @@ impl Settings {
             (Key::Delays, Backoff::List(list)) => Some(Value::List(*list)),
             (Key::Base | Key::Step | Key::Range | Key::Multiplier | Key::Delays, _)
             | (Key::Jitter, Backoff::Uniform { .. }) => None,
-            (Key::Cap, _) => match self.cap {
-                Some(cap) => Some(Value::Length(cap)),
-                None => grows.then_some(Value::Unlimited("none")),
-            },
+            // `cap=none` is printed, because the policies that grow have a cap by default.
+            (Key::Cap, _) if self.cap.is_none() && !grows => None,
+            (Key::Cap, _) => Some(length_or("none", self.cap)),
             (Key::Floor, _) => longer_than_none(self.floor),
-            (Key::Jitter, _) => has_delays.then_some(Value::Jitter(self.jitter())),
+            (Key::Jitter, _) if !has_delays => None,
+            (Key::Jitter, _) => Some(Value::Jitter(self.jitter())),
             (Key::Spread, _) => longer_than_none(self.spread),
             (Key::MaxAttempts, Backoff::Stop) if self.max_attempts == Some(DEFAULT_MAX_ATTEMPTS) => None,
-            (Key::MaxAttempts, _) => Some(self.max_attempts.map_or(Value::Unlimited("inf"), Value::Count)),
+            (Key::MaxAttempts, _) => match self.max_attempts {
+                Some(attempts) => Some(Value::Count(attempts)),
+                None => Some(Value::Unlimited("inf")),
+            },
             (Key::MaxElapsed, _) => self.max_elapsed.map(Value::Length),
             (Key::MaxHint, _) if self.max_hint == Some(DEFAULT_MAX_HINT) => None,
-            (Key::MaxHint, _) => Some(self.max_hint.map_or(Value::Unlimited("inf"), Value::Length)),
-            (Key::Hint, _) => (self.hint_mode != HintMode::AtLeast).then_some(Value::Mode(self.hint_mode)),
+            (Key::MaxHint, _) => Some(length_or("inf", self.max_hint)),
+            (Key::Hint, _) if self.hint_mode == HintMode::AtLeast => None,
+            (Key::Hint, _) => Some(Value::Mode(self.hint_mode)),
             (Key::HintSpread, _) => self.hint_spread.map(Value::Share),
             (Key::ThrottledBase, _) => self.throttled_base.map(Value::Length),
             (Key::LocalBase, _) => self.local_base.map(Value::Length),
             (Key::StableAfter, _) => self.stable_after.map(Value::Length),
         }
+    }
+}
+
+/// Returns the value of a setting without a limit that is written as `unlimited`, if there is no length.
+fn length_or(unlimited: &'static str, length: Option<Duration>) -> Value {
+    match length {
+        Some(length) => Value::Length(length),
+        None => Value::Unlimited(unlimited),
     }
 }
 

@@ -54,7 +54,10 @@ impl FromStr for Jitter {
                 Self::Added(parse_duration(length)?.ok_or(ParseError::new(Problem::Limitless, "add"))?)
             }
             _ => {
-                let share = text.strip_prefix('±').or_else(|| text.strip_prefix("+-")).unwrap_or(text);
+                let share = match text.strip_prefix('±') {
+                    Some(share) => share,
+                    None => text.strip_prefix("+-").unwrap_or(text),
+                };
                 let is_number = share.starts_with(|c: char| c.is_ascii_digit() || c == '.');
                 match share.parse() {
                     Ok(share) => Self::Factor(share),

@@ -152,16 +152,18 @@ impl CircuitBreakerBuilder {
         };
         let min_calls = self.min_calls.unwrap_or(most.min(20));
         let healthy_probes = self.healthy_probes.unwrap_or(self.probes);
-        let is_out_of_range = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
+        let (slow_after, slow_ratio) = match self.slow {
+            Some((after, ratio)) => (Some(after), Some(ratio)),
+            None => (None, None),
+        };
+        // The message names the first ratio that is out of range.
+        let mut ratios = [self.failure_ratio, slow_ratio].into_iter().flatten();
+        let wrong_ratio = ratios.find(|ratio| *ratio == Ratio::ZERO || ratio.is_above_one());
         let found = [
             (Problem::NoRule, self.consecutive.is_none() && !counts),
             (Problem::NoFailure, self.consecutive == Some(0)),
-            (
-                Problem::Ratio,
-                self.failure_ratio.is_some_and(is_out_of_range)
-                    || self.slow.is_some_and(|(_, ratio)| is_out_of_range(ratio)),
-            ),
-            (Problem::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
+            (Problem::Ratio, wrong_ratio.is_some()),
+            (Problem::SlowAfter, matches!(slow_after, Some(after) if after.is_zero() || after > DAY)),
             (
                 Problem::Window,
                 match window {
@@ -179,14 +181,17 @@ impl CircuitBreakerBuilder {
             ),
             (Problem::ProbeWait, self.probe_wait.is_zero()),
         ];
-        let problems =
-            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        let mut problems = 0;
+        for (problem, is_present) in found {
+            if is_present {
+                problems |= 1 << problem as u8;
+            }
+        }
         if problems != 0 {
-            let ratios = [self.failure_ratio, self.slow.map(|(_, ratio)| ratio)];
             return Err(CircuitBreakerError {
                 problems,
-                ratio: ratios.into_iter().flatten().find(|ratio| is_out_of_range(*ratio)).unwrap_or_default(),
-                slow_after: self.slow.map_or(Duration::ZERO, |(after, _)| after),
+                ratio: wrong_ratio.unwrap_or_default(),
+                slow_after: slow_after.unwrap_or_default(),
                 window,
                 min_calls,
                 probes: self.probes,
@@ -214,7 +219,10 @@ impl CircuitBreakerBuilder {
 /// Returns whether a delay of this policy can be 0, or does not exist. Only a list can begin with a longer delay than
 /// it continues with.
 fn can_be_zero(policy: &Policy) -> bool {
-    (1..=DelayList::MAX_LEN as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
+    (1..=DelayList::MAX_LEN as u32).any(|n| match policy.bounds(n) {
+        Some((least, _)) => least.is_zero(),
+        None => true,
+    })
 }
 
 /// Every problem in the settings of a circuit breaker, with the values and how to fix them.

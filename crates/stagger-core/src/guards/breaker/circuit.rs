@@ -221,14 +221,17 @@ impl CircuitBreaker {
             enforcement: self.enforcement(),
             evidence: self.evidence(),
             transitions,
-            since: (transitions > 0).then(|| Instant::from_nanos(ledger.since.get())),
+            since: if transitions > 0 { Some(Instant::from_nanos(ledger.since.get())) } else { None },
             openings: ledger.opening().number,
             consecutive,
             calls: tally.calls,
             failures: tally.failures,
             slow: tally.slow,
             probes: if state.mode() == Mode::HalfOpen { state.in_flight() } else { 0 },
-            next_probe: (state.mode() == Mode::Open).then(|| Instant::from_nanos(ledger.until.get())),
+            next_probe: match state.mode() {
+                Mode::Open => Some(Instant::from_nanos(ledger.until.get())),
+                _ => None,
+            },
             rejections: ledger.rejections.get(),
             would_have_rejected: ledger.would_have_rejected.get(),
         }
@@ -306,7 +309,10 @@ impl CircuitBreaker {
         let left = match state.mode() {
             Mode::Closed | Mode::ForcedClosed => 0,
             Mode::Changing => MIN_RETRY_IN,
-            Mode::ForcedOpen => self.states.open.bounds(1).map_or(MIN_RETRY_IN, |(_, longest)| nanos(longest)),
+            Mode::ForcedOpen => match self.states.open.bounds(1) {
+                Some((_, longest)) => nanos(longest),
+                None => MIN_RETRY_IN,
+            },
             Mode::Open => ledger.until.get().saturating_sub(now.now().as_nanos()),
             Mode::HalfOpen if state.taken() < u64::from(self.rules.probes) => 0,
             Mode::HalfOpen => {
@@ -321,7 +327,7 @@ impl CircuitBreaker {
                 }
             }
         };
-        (left > 0).then_some(left)
+        if left > 0 { Some(left) } else { None }
     }
 
     /// Returns when the probes in flight are overdue.

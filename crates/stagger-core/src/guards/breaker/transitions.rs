@@ -1,5 +1,7 @@
 //! The changes of a breaker's state, and the data that belong to one.
 
+use core::time::Duration;
+
 use super::state::{Mode, PackedState, TransitionCause};
 use super::window::{Record, Tally};
 use crate::numbers::atomic::{AtomicU64, Ordering, Padded, fence, spin_loop};
@@ -126,7 +128,10 @@ impl Transitions {
     /// Returns whether the state has lasted for so long that the next open time is a first one, if it is `Closed`.
     fn is_stable(&self, at: u64) -> bool {
         let ledger = self.ledger();
-        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
+        let stable = match self.open.stable_after() {
+            Some(length) => nanos(length),
+            None => ledger.open_for.get(),
+        };
         at.saturating_sub(ledger.since.get()) >= stable
     }
 
@@ -223,15 +228,17 @@ impl Opening {
     pub(super) fn length(self, hint: Option<ServerHint>, policy: &Policy, seed: Seed) -> u64 {
         let seed = seed.for_call(u64::from(self.episode));
         // The builder accepts only policies with delays.
-        let drawn = policy.delay(self.number, seed).map_or(0, nanos);
+        let drawn = nanos(policy.delay(self.number, seed).unwrap_or_default());
         let Some(hint) = hint else { return drawn };
-        let most = policy.max_hint();
+        // A breaker does not give up: a hint that is too long counts as the longest.
+        let longest = policy.max_hint().unwrap_or(Duration::MAX);
         let hint = match hint {
-            ServerHint::AtLeast(asked) => ServerHint::AtLeast(most.map_or(asked, |most| asked.min(most))),
-            ServerHint::Reserved(asked) => ServerHint::Reserved(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::AtLeast(asked) => ServerHint::AtLeast(asked.min(longest)),
+            ServerHint::Reserved(asked) => ServerHint::Reserved(asked.min(longest)),
             ServerHint::DoNotRetry => ServerHint::DoNotRetry,
         };
-        let ceiling = policy.bounds(self.number).map_or(0, |(_, ceiling)| nanos(ceiling));
+        let (_, ceiling) = policy.bounds(self.number).unwrap_or_default();
+        let ceiling = nanos(ceiling);
         policy.hinted(hint, policy.capped_last(ceiling), drawn, seed.bits(0, self.number, Purpose::Hint))
     }
 }

@@ -15,7 +15,8 @@ use crate::outcome::{FailureKind, Outcome, ServerHealth};
 /// random.
 ///
 /// ```text
-/// try_acquire: rejected with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_rejection_probability
+/// try_acquire: rejected with the probability max(0, requests − K · accepts) / (requests + 1),
+///              but at most max_rejection_probability
 /// ```
 ///
 /// Requests are counted when they are attempted: first attempts, retries, and the retries that were rejected here. They
@@ -137,7 +138,7 @@ impl Budget for Adaptive {
         let slot = self.slot(now.now());
         let is_rejected = self.rejects(slot);
         self.requests.add(slot);
-        (!is_rejected).then_some(BudgetPermit(slot + 1))
+        if is_rejected { None } else { Some(BudgetPermit(slot + 1)) }
     }
 
     fn record(&self, BudgetPermit(permit): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
@@ -204,11 +205,11 @@ impl AdaptiveBuilder {
         /// Every problem at once: a multiplier below 1 or above 1000, a window outside 1 s to 1 h, a probability above
         /// 1.
         pub const fn build(self) -> Result<Adaptive, BudgetError> {
-            let k = self.multiplier.as_millionths() as u64;
+            let (k, most) = (self.multiplier.as_millionths() as u64, self.max_rejection_probability);
             let error = BudgetError::of([
                 (Multiplier, k < MILLION || k > 1_000 * MILLION, k),
                 (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND, self.window),
-                (RatioAboveOne, self.max_rejection_probability.is_above_one(), self.max_rejection_probability.as_millionths() as u64),
+                (RatioAboveOne, most.is_above_one(), most.as_millionths() as u64),
             ]);
             if error.is_none() { Ok(self.started()) } else { Err(error) }
         }

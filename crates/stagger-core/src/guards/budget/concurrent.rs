@@ -107,7 +107,10 @@ impl Budget for Concurrent {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         // The call that requests the retry is no longer in its attempt.
         let firsts = self.firsts.sum().saturating_add(1);
-        let spend = |retries| (retries < self.allowed(firsts.saturating_add(retries))).then(|| retries + 1);
+        let spend = |retries| {
+            let allowed = self.allowed(firsts.saturating_add(retries));
+            if retries < allowed { Some(retries + 1) } else { None }
+        };
         self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
         Some(RETRY)
     }

@@ -107,7 +107,7 @@ impl Budget for Lifetime {
 
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let allowed = self.allowed(self.calls.sum());
-        let spend = |retries| (retries < allowed).then(|| retries + 1);
+        let spend = |retries| if retries < allowed { Some(retries + 1) } else { None };
         self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
         Some(BudgetPermit(1))
     }

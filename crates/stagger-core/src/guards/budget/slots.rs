@@ -62,7 +62,7 @@ impl<const N: usize> Slots<N> {
     /// Counts one less in `slot`, if it is not yet outdated.
     pub(super) fn take_back(&self, slot: u64) {
         let _ = self.word(slot).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| {
-            (seen >> SLOT_SHIFT == slot && seen & COUNT > 0).then(|| seen - 1)
+            if seen >> SLOT_SHIFT == slot && seen & COUNT > 0 { Some(seen - 1) } else { None }
         });
     }
 

@@ -98,7 +98,7 @@ impl Default for SuccessRate {
 impl Budget for SuccessRate {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
-        (of - succeeded <= self.tolerated()).then_some(BudgetPermit::NONE)
+        if of - succeeded <= self.tolerated() { Some(BudgetPermit::NONE) } else { None }
     }
 
     #[inline]
@@ -112,7 +112,7 @@ impl Budget for SuccessRate {
         // If all are successes nothing is written, so that successes on many threads do not disturb each other.
         let _ = self.attempts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |attempts| {
             let new = attempts << 1 | success | older;
-            (new != attempts).then_some(new)
+            if new == attempts { None } else { Some(new) }
         });
     }
 

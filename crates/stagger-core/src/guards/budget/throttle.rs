@@ -127,14 +127,14 @@ impl Throttle {
     fn update(&self, change: impl Fn(ThrottleSnapshot) -> ThrottleSnapshot) {
         let _ = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
             let new = change(ThrottleSnapshot::read(word)).word();
-            (new != word).then_some(new)
+            if new == word { None } else { Some(new) }
         });
     }
 }
 
 impl Budget for Throttle {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        self.snapshot().grants().then_some(BudgetPermit::NONE)
+        if self.snapshot().grants() { Some(BudgetPermit::NONE) } else { None }
     }
 
     #[inline]

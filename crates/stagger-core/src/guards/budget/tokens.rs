@@ -192,7 +192,7 @@ impl Tokens {
         let capacity = self.settings.capacity;
         // A full bucket is only read, so that successes on many threads do not disturb each other.
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-            (held < capacity && amount > 0).then(|| held.saturating_add(amount).min(capacity))
+            if held < capacity && amount > 0 { Some(held.saturating_add(amount).min(capacity)) } else { None }
         });
     }
 
@@ -377,7 +377,8 @@ impl TokensBuilder {
         pub const fn restore(self, state: TokensState) -> Result<Tokens, BudgetError> {
             match self.build() {
                 Ok(Tokens { settings, .. }) => {
-                    let tokens = if state.millionths < settings.capacity { state.millionths } else { settings.capacity };
+                    let full = settings.capacity;
+                    let tokens = if state.millionths < full { state.millionths } else { full };
                     let refilled = match state.refilled {
                         Some(refilled) => refilled.as_nanos().saturating_add(1),
                         None => 0,

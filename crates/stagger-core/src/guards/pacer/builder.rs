@@ -53,12 +53,13 @@ impl PacerBuilder {
     /// # Errors
     /// Every problem at once, with the values and how to fix them.
     pub fn build(self) -> Result<Pacer, PacerError> {
-        let found = [
-            (PacerProblem::MaxWait, self.max_wait.is_some_and(|longest| longest.is_zero())),
-            (PacerProblem::MaxWaiting, self.max_waiting == 0 || self.max_waiting > MAX_WAITING),
-        ];
-        let problems =
-            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        let mut problems = 0;
+        if self.max_wait == Some(Duration::ZERO) {
+            problems |= 1 << PacerProblem::MaxWait as u8;
+        }
+        if self.max_waiting == 0 || self.max_waiting > MAX_WAITING {
+            problems |= 1 << PacerProblem::MaxWaiting as u8;
+        }
         if problems != 0 {
             return Err(PacerError { problems, max_waiting: self.max_waiting });
         }

@@ -26,14 +26,19 @@ use crate::outcome::{FailureKind, Outcome};
 ///
 /// Time runs in ticks of 100 ms; `admitted` is the number of successes in the present tick and the nine before it.
 ///
-/// | event | effect |
-/// |---|---|
-/// | a refusal while passive | calls go on; a second later, `rate = 0.97 · the rate admitted in it` |
-/// | a refusal, if its attempt began after the last cut, at least 500 ms after it | `rate = 0.97 · min(rate, max(admitted, rate / 2))`. If calls have been held for less than a second, `rate · admitted / (admitted + refused)` takes the place of `admitted`: after an idle time a second says too little |
-/// | a tick without a refusal, with a success, in which a call waited | `rate · (1 + min(0.1, base · 1.3^max(0, s − 2)))`, where `s` counts the whole seconds without a refusal, and `base = 0.005 · √(1000 / rate)`, between 0.002 and 0.015 |
-/// | 10 refusals and no success in a second | exhausted, as a quota of a fixed window is: one call per second. At the next success `rate = 0.97 · the mean since the last such success`, or measured for another second if there was none |
-/// | 30 s in which no call waited | passive |
-/// | bounds | one call per second to a million, so it never starves |
+/// - **A refusal while passive**: calls go on; a second later, `rate = 0.97 · the rate admitted in it`.
+/// - **A refusal**, if its attempt began after the last cut, at least 500 ms after it:
+///   `rate = 0.97 · min(rate, max(admitted, rate / 2))`. If calls have been held for less than a second,
+///   `rate · admitted / (admitted + refused)` takes the place of `admitted`: after an idle time a second says too
+///   little.
+/// - **A tick without a refusal**, with a success, in which a call waited:
+///   `rate · (1 + min(0.1, base · 1.3^max(0, s − 2)))`, where `s` counts the whole seconds without a refusal, and
+///   `base = 0.005 · √(1000 / rate)`, between 0.002 and 0.015.
+/// - **10 refusals and no success in a second**: exhausted, as a quota of a fixed window is; one call per second. At
+///   the next success `rate = 0.97 · the mean since the last such success`, or measured for another second if there was
+///   none.
+/// - **30 s in which no call waited**: passive.
+/// - **Bounds**: one call per second to a million, so it never starves.
 ///
 /// Only [`Throttled`](FailureKind::Throttled) outcomes are refusals: if failures or timeouts counted, an outage would
 /// teach a rate of one per second. A server that never refuses is never paced.
@@ -180,7 +185,7 @@ impl Limiter for Pacer {
 
     #[inline]
     fn admit_if_open(&self) -> Option<LimiterPermit> {
-        self.is_passive().then_some(LimiterPermit::NONE)
+        if self.is_passive() { Some(LimiterPermit::NONE) } else { None }
     }
 
     fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {

@@ -101,12 +101,16 @@ impl QuietPeriodBuilder {
         use QuietPeriodProblem as Problem;
         let found = [
             (Problem::Max, self.max.is_zero() || self.max > DAY),
-            (Problem::MaxWait, self.max_wait.is_some_and(|longest| longest.is_zero())),
+            (Problem::MaxWait, self.max_wait == Some(Duration::ZERO)),
             (Problem::MaxWaiting, self.max_waiting == 0 || self.max_waiting > MAX_WAITING),
             (Problem::ProbeWait, self.probe_wait.is_zero()),
         ];
-        let problems =
-            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        let mut problems = 0;
+        for (problem, is_present) in found {
+            if is_present {
+                problems |= 1 << problem as u8;
+            }
+        }
         if problems != 0 {
             return Err(QuietPeriodError { problems, max: self.max, max_waiting: self.max_waiting });
         }

@@ -1,3 +1,5 @@
+//! The quiet period: which calls start, wait or are rejected.
+
 use core::time::Duration;
 
 use super::builder::{QuietPeriodBuilder, Settings};
@@ -22,14 +24,20 @@ use crate::outcome::Outcome;
 ///     └─────────────────────────────── Returning ◀────────────────────┘
 /// ```
 ///
-/// | | |
-/// |---|---|
-/// | armed by a hint | a [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with [`ServerHint::AtLeast`](crate::outcome::ServerHint::AtLeast): `until = max(until, now + min(hint, max))`. Other hints arm nothing: a reservation is one caller's own |
-/// | armed by a share | more than 20 % of the last 50 outcomes are throttled: for 1 s, then twice the last pause, at most 32 s, until 50 outcomes in a row are not throttled |
-/// | while quiet | no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and their successes do not end it |
-/// | at its end | one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1 s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is |
-/// | return | waiting calls start one by one at the rate at which the server admitted calls in the last second before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that began before the cut. If it begins another pause, the next return approaches the refused rate over eight pauses (5 s to 5 min) and stays near it, as CUBIC does |
-/// | open again | when nobody waits; if calls were rejected, when none was for a second of the return |
+/// - **A hint begins it**: a [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with
+///   [`ServerHint::AtLeast`](crate::outcome::ServerHint::AtLeast): `until = max(until, now + min(hint, max))`. Other
+///   hints begin nothing: a reservation is one caller's own.
+/// - **Refusals begin it**: more than 20 % of the last 50 outcomes are throttled. It lasts for 1 s, then for twice the
+///   last pause, at most 32 s, until 50 outcomes in a row are not throttled.
+/// - **While it is quiet** no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and
+///   their successes do not end it.
+/// - **At its end** one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1
+///   s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is.
+/// - **In the return** waiting calls start one by one at the rate at which the server admitted calls in the last second
+///   before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that
+///   began before the cut. If it begins another pause, the next return approaches the refused rate over eight pauses
+///   (5 s to 5 min) and stays near it, as CUBIC does (RFC 9438).
+/// - **It opens again** when nobody waits; if calls were rejected, when none was for a second of the return.
 ///
 /// The paced return is the point of it: if all calls started together at the end of the pause, or spread over a few
 /// seconds, more of them would fail than without any pause.
@@ -160,7 +168,7 @@ impl QuietPeriod {
     #[must_use]
     pub fn admit_if_open(&self) -> Option<LimiterPermit> {
         let state = PackedState(self.state.load(Ordering::Relaxed));
-        state.is_open().then(|| Permit::Admitted { generation: state.generation() }.pack())
+        if state.is_open() { Some(Permit::Admitted { generation: state.generation() }.pack()) } else { None }
     }
 
     /// Records the success of the attempt that `permit` was granted for, like [`record`](Limiter::record). `earlier` is
