@@ -1,7 +1,4 @@
 //! Admission control: which clients are admitted now, and when the others should return.
 
 mod hostile;
-mod late;
 mod queue;
-mod storm;
-mod text;

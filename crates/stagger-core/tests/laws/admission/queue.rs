@@ -1,12 +1,17 @@
 //! The virtual queue: admission order, reservations, limits.
 
 use core::time::Duration;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use stagger_core::admission::{Admission, AdmissionError, Admit, Reservation, Secret};
+use stagger_core::admission::{Admission, AdmissionError, Admit, Reservation, ReservationToken, Secret};
+use stagger_core::machine::ReconnectStep;
+use stagger_core::schedule::draw;
+use stagger_core::{Outcome, Seed, ServerHint, profile};
 
+use crate::laws::reconnect::link::{Link, connects, waits};
 use crate::laws::support::{SECRET, at, cases, ms, secs};
 
 fn reserved(answer: Admit) -> Reservation {
@@ -274,4 +279,116 @@ proptest! {
             }
         }
     }
+}
+
+// Clients of an admission that hints have brought back early too often.
+
+const CLIENTS: u64 = 200;
+
+/// Lets a client, to whom another server has sent this many hints of zero before, come back to a server whose virtual
+/// queue is `ahead` long all the time. Returns how many attempts it makes until it is admitted.
+fn attempts_until_admitted(seed: u64, hints_before: usize, ahead: Duration) -> u32 {
+    const RATE: u32 = 100;
+    let admission = Admission::per_second(RATE).burst(1).build(SECRET).unwrap();
+    let mut link = Link::new(profile::WEB_SOCKET.policy()).seed(seed);
+    connects(link.reconnect_now());
+    for _ in 0..hints_before {
+        assert_eq!(waits(link.ended(Outcome::throttled(Some(ServerHint::Reserved(Duration::ZERO))))).0, Duration::ZERO);
+        link.retry();
+    }
+    let (mut token, mut attempts) = (None, 0);
+    loop {
+        attempts += 1;
+        // The other clients of the fleet, each of which comes at its time.
+        while admission.snapshot(at(link.now)).next_in < ahead {
+            let _ = admission.reserve(at(link.now));
+        }
+        let admitted = match token.take() {
+            Some(token) => admission.admit_reserved(&token, at(link.now)),
+            None => admission.reserve(at(link.now)),
+        };
+        let hint = match admitted {
+            Admit::Now => return attempts,
+            Admit::At(reservation) => {
+                token = Some(reservation.token);
+                ServerHint::Reserved(reservation.after)
+            }
+            Admit::Full(after) => ServerHint::AtLeast(after),
+            other => panic!("{other:?}"),
+        };
+        let step = link.ended(Outcome::throttled(Some(hint)));
+        assert!(matches!(step, ReconnectStep::Wait { .. }), "{step:?}");
+        link.retry();
+    }
+}
+
+#[test]
+fn a_client_that_comes_late_because_of_earlier_hints_keeps_its_next_reservation() {
+    for seed in 0..CLIENTS {
+        for hints_before in 0..3 {
+            assert_eq!(
+                attempts_until_admitted(seed, hints_before, secs(3)),
+                2,
+                "seed {seed}, {hints_before} hints before"
+            );
+        }
+        // Late for its reservation, without it, and with the next one.
+        assert!(attempts_until_admitted(seed, 3, secs(3)) <= 4, "seed {seed}");
+        // As late as the policy's own delays, of at most 30 s: nothing is shortened.
+        assert_eq!(attempts_until_admitted(seed, 3, secs(31)), 2, "seed {seed}");
+    }
+}
+
+// A fleet that reconnects at the same time.
+
+struct Fleet {
+    attempts: usize,
+    all_admitted_after: Duration,
+    /// The maximum number of admissions within one second.
+    busiest: usize,
+}
+
+/// Simulates clients that lose their connections within 300 ms and return up to 20 ms late.
+fn reconnect(clients: u64, rate: u32) -> Fleet {
+    let admission = Admission::per_second(rate).build(SECRET).unwrap();
+    let start = secs(100);
+    let wait = |id: u64, n: u64, max| draw(Duration::ZERO, max, Seed::new(3).for_call(id).for_call(n).get());
+    let mut arrivals: BinaryHeap<_> = (0..clients)
+        .map(|id| core::cmp::Reverse((start + wait(id, 0, ms(300)), id, None::<(u64, [u8; 32])>)))
+        .collect();
+    let (mut attempts, mut admitted) = (0, Vec::new());
+    while let Some(core::cmp::Reverse((now, id, held))) = arrivals.pop() {
+        attempts += 1;
+        let token: Option<ReservationToken> =
+            held.map(|(_, text)| core::str::from_utf8(&text).unwrap().parse().unwrap());
+        match token.map_or_else(|| admission.try_admit(at(now)), |token| admission.admit_reserved(&token, at(now))) {
+            Admit::Now => admitted.push(now),
+            Admit::At(reservation) => {
+                // Network delay: the client arrives at its time or up to 20 ms later.
+                let then = now + reservation.after + wait(id, attempts as u64, ms(20));
+                let mut text = [0; 32];
+                text.copy_from_slice(reservation.token.to_string().as_bytes());
+                arrivals.push(core::cmp::Reverse((then, id, Some((0, text)))));
+            }
+            answer => panic!("{answer:?}"),
+        }
+    }
+    assert_eq!(admitted.len() as u64, clients);
+    admitted.sort_unstable();
+    let busiest = (0..admitted.len())
+        .map(|first| admitted[first..].partition_point(|&time| time < admitted[first] + secs(1)))
+        .max()
+        .unwrap();
+    Fleet { attempts, all_admitted_after: *admitted.last().unwrap() - start, busiest }
+}
+
+/// The optimum for admission with reservations: every client is rejected at most once, and the server is never idle.
+#[test]
+fn a_thundering_herd_returns_at_the_admission_rate() {
+    let fleet = reconnect(10_000, 500);
+    assert!(fleet.attempts <= 2 * 10_000, "{}", fleet.attempts);
+    // 10,000 clients at 500 a second take 20 s.
+    assert!(fleet.all_admitted_after < ms(20_400), "{:?}", fleet.all_admitted_after);
+    // 500, the burst of 50, and the clients that 20 ms of delay move into the next second.
+    assert!(fleet.busiest <= 570, "{}", fleet.busiest);
 }

@@ -2,14 +2,12 @@
 
 mod adaptive;
 mod burst;
-mod concurrent;
 mod controlled;
 mod expected;
-mod lifetime;
 mod rest;
 mod settings;
+mod shares;
 mod steps;
-mod success_rate;
 mod threads;
 mod throttle;
 mod tokens;

@@ -18,12 +18,7 @@
 //!   FG-39, HT: HTTP and gRPC, in `stagger-http`.
 
 mod across;
-mod aws;
-mod cenkalti;
-mod failsafe;
-mod grpc;
-mod model_providers;
+mod libraries;
 mod polly;
-mod resilience4j;
 mod series;
 mod tenacity;

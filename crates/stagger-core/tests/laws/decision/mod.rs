@@ -9,8 +9,6 @@ mod order;
 mod paused;
 mod permits;
 mod seedless;
-mod several;
 mod spread;
 mod strategy;
-mod ticks;
 mod transparent;

@@ -2,4 +2,3 @@
 
 mod delays;
 mod elapsed;
-mod extremes;

@@ -3,8 +3,7 @@ use stagger_core::guard::{Limiter, LimiterPermit, Turn};
 use stagger_core::pacer::{Pacer, PacerState};
 use stagger_core::{Instant, Outcome};
 
-use crate::laws::support::held_calls::{Step, take};
-use crate::laws::support::{cases, ms, secs};
+use crate::laws::support::{Step, cases, ms, secs, take};
 
 fn step() -> impl Strategy<Value = Step> {
     let outcome = prop_oneof![

@@ -2,6 +2,5 @@
 //! trace of one run. Its acceptance cases and the comparison with other controllers are in `stagger-truth`.
 
 mod bounds;
-mod golden;
 mod states;
 mod turns;

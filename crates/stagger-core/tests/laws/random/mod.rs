@@ -1,6 +1,5 @@
 //! Randomness: frozen values for single seeds, bounds for all seeds, distributions over many calls.
 
-mod bounds;
 mod decorrelated;
 mod distribution;
 mod golden;

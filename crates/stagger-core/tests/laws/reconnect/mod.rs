@@ -2,10 +2,8 @@
 
 mod backoff;
 mod ending;
-mod every_loss;
 mod exact_hints;
 mod health;
 pub(crate) mod link;
 mod permits;
 mod reports;
-mod unreachable;

@@ -1,6 +1,9 @@
+//! Calls on a virtual clock, and the lengths that tests are written in.
+
 use core::time::Duration;
 
-use stagger_core::guard::Permits;
+use stagger_core::admission::Secret;
+use stagger_core::guard::{LimiterPermit, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Budget, DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason};
 
@@ -108,4 +111,42 @@ impl<'a> Call<'a> {
             }
         }
     }
+}
+
+/// The secret of admissions in tests.
+pub(crate) const SECRET: Secret = Secret::new([7; 16]);
+
+pub(crate) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+pub(crate) const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// Returns the instant `length` after the clock's epoch.
+pub(crate) const fn at(length: Duration) -> Instant {
+    Instant::ZERO.saturating_add(length)
+}
+
+/// Returns the bits for a sample `r` in `[0, 1]`, the form in which other libraries' test tables give it.
+pub(crate) fn bits_of(r: f64) -> u64 {
+    // 2^64 saturates to `u64::MAX`, so `r = 1` is the upper end.
+    (r * 18_446_744_073_709_551_616.0) as u64
+}
+
+/// One step of a random history of calls that a limiter holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Lets milliseconds pass.
+    Pass(u64),
+    Ask,
+    AskAgain(usize),
+    Cancel(usize),
+    Answer(usize, Outcome),
+}
+
+/// Takes one of the permits out, if there is any.
+pub(crate) fn take(permits: &mut Vec<LimiterPermit>, n: usize) -> Option<LimiterPermit> {
+    (!permits.is_empty()).then(|| permits.swap_remove(n % permits.len()))
 }

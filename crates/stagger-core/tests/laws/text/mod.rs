@@ -2,9 +2,7 @@
 
 #[cfg(feature = "serde")]
 mod config;
-mod defaults;
 mod errors;
 mod lengths;
 mod line;
-mod messages;
 mod problems;

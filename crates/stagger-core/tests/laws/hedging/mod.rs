@@ -1,4 +1,0 @@
-//! Hedging: when a copy is due, and attempt latencies.
-
-mod latencies;
-mod state;
