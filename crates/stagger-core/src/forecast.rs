@@ -9,7 +9,7 @@ use crate::numbers::instant::nanos;
 use crate::numbers::math::square_root;
 use crate::numbers::random::Seed;
 use crate::outcome::FailureKind;
-use crate::policy::{Drawn, Interval, Jitter, Memory, Policy, Route, SAMPLE};
+use crate::policy::{Drawn, Growth, Interval, Jitter, Memory, Policy, SAMPLE};
 
 /// Forecasts. `n` counts retries from 1; each forecast is `None` for `n` = 0 and for a `stop` backoff. They assume
 /// transient failures without hints.
@@ -144,7 +144,7 @@ impl Policy {
 
     /// Returns the intervals of retries 1 to `n`; `None` if there is no retry.
     fn intervals(&self, n: u32) -> Option<impl Iterator<Item = Interval> + '_> {
-        if n == 0 || self.curve.shape.route == Route::Stop {
+        if n == 0 || self.curve.shape.growth == Growth::Stop {
             return None;
         }
         let mut carry = self.curve.first;

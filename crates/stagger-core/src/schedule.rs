@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::numbers::random::{Purpose, Seed, Series, draw_nanos};
 use crate::outcome::{FailureKind, Outcome, ServerHint};
-use crate::policy::{Draw, Drawn, HintMode, Interval, Jitter, Memory, Policy, Route, Shape};
+use crate::policy::{Draw, Drawn, Growth, HintMode, Interval, Jitter, Memory, Policy, Shape};
 
 pub use crate::numbers::random::draw;
 pub use crate::policy::{Backoff, DelayList};
@@ -261,19 +261,19 @@ impl Policy {
     #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        if self.curve.is_foreign {
-            return self.foreign_formula(carry, n, kind, bits);
+        if self.curve.is_special {
+            return self.special_formula(carry, n, kind, bits);
         }
         self.formula(self.curve.shape, carry, n, kind, bits)
     }
 
     #[inline(never)]
-    fn foreign_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
+    fn special_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         match self.jitter() {
             Jitter::Profile(jitter) => jitter.0.curve.next_delay(self, carry, n, kind, bits),
             Jitter::Added(length) => {
-                let Shape { route, floor, .. } = self.curve.shape;
-                let (ceiling, carry) = self.ceiling(route, carry, n, kind)?;
+                let Shape { growth, floor, .. } = self.curve.shape;
+                let (ceiling, carry) = self.ceiling(growth, carry, n, kind)?;
                 let longest = ceiling.saturating_add(nanos(length)).min(LONGEST_NANOS);
                 let interval = Interval { lo: ceiling.max(floor), hi: longest.max(floor) };
                 let delay = draw_nanos(interval.lo, interval.hi, bits).min(self.last_cap());
@@ -286,29 +286,29 @@ impl Policy {
     /// Draws a delay: the formula of every policy, but for the curves of some profiles.
     #[inline(always)]
     pub(crate) fn formula(&self, shape: Shape, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        let (interval, next) = match shape.route {
-            Route::Decorrelated => {
+        let (interval, next) = match shape.growth {
+            Growth::Decorrelated => {
                 let base = self.at_kind(self.curve.first, kind);
                 let hi = least(self.curve.cap, 3.0 * greatest(carry, base));
                 (Interval { lo: whole(base), hi: whole(greatest(hi, base)) }, carry)
             }
-            route => {
-                let (ceiling, next) = self.ceiling(route, carry, n, kind)?;
+            growth => {
+                let (ceiling, next) = self.ceiling(growth, carry, n, kind)?;
                 (inside(shape, ceiling), next)
             }
         };
         let delay = draw_nanos(interval.lo, interval.hi, bits);
-        Some(Drawn { delay, interval, carry: if shape.route == Route::Decorrelated { delay as f64 } else { next } })
+        Some(Drawn { delay, interval, carry: if shape.growth == Growth::Decorrelated { delay as f64 } else { next } })
     }
 
     /// Returns the ceiling of retry `n`, and the value that is carried on to the next.
     #[inline(always)]
-    pub(crate) fn ceiling(&self, route: Route, carry: f64, n: u32, kind: FailureKind) -> Option<(u64, f64)> {
+    pub(crate) fn ceiling(&self, growth: Growth, carry: f64, n: u32, kind: FailureKind) -> Option<(u64, f64)> {
         let curve = &self.curve;
-        Some(match (route, &self.settings.backoff) {
-            (Route::Geometric, _) => (whole(self.at_kind(carry, kind)), least(curve.cap, carry * curve.multiplier)),
-            (Route::Linear, _) => (whole(self.at_kind(carry, kind)), least(curve.cap, carry + curve.step)),
-            (Route::List, Backoff::List(list)) => (list.nanos(n), carry),
+        Some(match (growth, &self.settings.backoff) {
+            (Growth::Geometric, _) => (whole(self.at_kind(carry, kind)), least(curve.cap, carry * curve.multiplier)),
+            (Growth::Linear, _) => (whole(self.at_kind(carry, kind)), least(curve.cap, carry + curve.step)),
+            (Growth::List, Backoff::List(list)) => (list.nanos(n), carry),
             _ => return None,
         })
     }

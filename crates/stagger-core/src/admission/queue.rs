@@ -217,8 +217,10 @@ impl Admission {
         if reassigned > limit {
             return None;
         }
+        // Slots lie on a grid of whole intervals that ends at the line.
         let intervals = line.saturating_sub(limit).div_ceil(self.interval).max(1);
         let last = line.checked_sub(intervals.saturating_mul(self.interval))?;
+        // Slots further back than a burst are lost, or an idle time would be saved up.
         let burst = self.ahead.saturating_add(self.interval);
         let from = reassigned.max(limit.saturating_add(1).saturating_sub(burst));
         let first = last - last.checked_sub(from)? / self.interval * self.interval;

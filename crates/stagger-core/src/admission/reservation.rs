@@ -142,7 +142,7 @@ impl fmt::Debug for Secret {
 /// nothing.
 #[inline]
 pub(super) fn siphash_2_4([k0, k1]: [u64; 2], message: &[u8]) -> u64 {
-    let mut state = State([
+    let mut state = SipState([
         k0 ^ 0x736f_6d65_7073_6575,
         k1 ^ 0x646f_7261_6e64_6f6d,
         k0 ^ 0x6c79_6765_6e65_7261,
@@ -164,9 +164,9 @@ pub(super) fn siphash_2_4([k0, k1]: [u64; 2], message: &[u8]) -> u64 {
     v0 ^ v1 ^ v2 ^ v3
 }
 
-struct State([u64; 4]);
+struct SipState([u64; 4]);
 
-impl State {
+impl SipState {
     #[inline]
     const fn absorb(&mut self, word: u64) {
         self.0[3] ^= word;

@@ -38,6 +38,7 @@ fn power_of_two(exponent: i64) -> f64 {
 
 /// Returns the hyperbolic tangent of a nonnegative number.
 pub(crate) fn tanh(x: f64) -> f64 {
+    // e^(−2x), which cannot overflow, as e^(2x) would.
     let e = exp2(-2.0 * core::f64::consts::LOG2_E * x);
     (1.0 - e) / (1.0 + e)
 }

@@ -7,7 +7,7 @@ use super::PolicyProblem::{
     Multiplier, NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, Range, RatioAboveOne, SpreadAboveElapsed,
     ThrottledBase, ZeroBase,
 };
-use super::settings::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, Given, Settings, longer, shorter};
+use super::settings::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT, Given, PolicySettings, longer, shorter};
 use super::{Backoff, DelayList, HintMode, Jitter, Policy, PolicyError, PolicyProblem};
 use crate::numbers::instant::nanos;
 use crate::numbers::ratio::Ratio;
@@ -32,7 +32,7 @@ use crate::numbers::ratio::Ratio;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct PolicyBuilder {
-    pub(crate) settings: Settings,
+    pub(crate) settings: PolicySettings,
     /// A setting that the backoff does not have was set, which the settings themselves cannot show.
     pub(super) misplaced: bool,
 }
@@ -118,7 +118,7 @@ impl Default for Policy {
 impl PolicyBuilder {
     /// Creates a builder for a backoff without a cap, with every other setting at its default.
     pub const fn new(backoff: Backoff) -> Self {
-        Self::of_settings(Settings {
+        Self::of_settings(PolicySettings {
             backoff,
             cap: None,
             floor: Duration::ZERO,
@@ -152,7 +152,7 @@ impl PolicyBuilder {
         self
     }
 
-    pub(crate) const fn of_settings(settings: Settings) -> Self {
+    pub(crate) const fn of_settings(settings: PolicySettings) -> Self {
         Self { settings, misplaced: false }
     }
 
@@ -348,49 +348,14 @@ impl PolicyBuilder {
         let settings = &self.settings;
         let jitter = settings.jitter();
         let cap = settings.longest_delay();
-        let mut error = PolicyError {
-            problems: 0,
-            base: nanos(settings.base()),
-            cap,
-            floor: match settings.backoff {
-                Backoff::Uniform { min, .. } => nanos(min),
-                _ => nanos(settings.floor),
-            },
-            spread: nanos(settings.spread),
-            max_elapsed: match settings.max_elapsed {
-                Some(limit) => nanos(limit),
-                None => u64::MAX,
-            },
-            throttled_base: nanos(settings.throttled_base()),
-            local_base: nanos(settings.local_base()),
-            multiplier: 1.0,
-            share: match (jitter, settings.hint_spread) {
-                (Jitter::Factor(share), _) if share.is_above_one() => share,
-                (_, Some(share)) => share,
-                _ => Ratio::ZERO,
-            },
-            is_jitter_share: matches!(jitter, Jitter::Factor(share) if share.is_above_one()),
-            is_exponential: matches!(settings.backoff, Backoff::Exponential { .. }),
-        };
+        let mut error = self.described();
         let base = error.base;
         let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
         let has_base = grows || matches!(settings.backoff, Backoff::Constant { .. });
         let is_exponential = error.is_exponential;
         let is_uniform = matches!(settings.backoff, Backoff::Uniform { .. });
         let has_delays = !matches!(settings.backoff, Backoff::Zero | Backoff::Stop);
-        let multiplier = match settings.backoff {
-            Backoff::Exponential { multiplier, .. } => multiplier,
-            _ => 1.0,
-        };
-        let rounded = multiplier as f32;
-        error.multiplier = if multiplier.is_nan() {
-            // Not NaN, so that the derived comparison finds equal errors equal.
-            f32::NEG_INFINITY
-        } else if multiplier < 1.0 && rounded >= 1.0 {
-            BELOW_ONE
-        } else {
-            rounded
-        };
+        let multiplier = self.multiplier_or_one();
         // A multiplier that was set to its default cannot be told from one that was not set.
         let decorrelates = is_exponential && multiplier.to_bits() == 2.0_f64.to_bits() && error.floor == 0;
         let jitter_is_wrong = match jitter {
@@ -441,12 +406,63 @@ impl PolicyBuilder {
         }
         error
     }
+
+    /// Returns the values that messages name, without a problem.
+    const fn described(&self) -> PolicyError {
+        let settings = &self.settings;
+        let jitter = settings.jitter();
+        PolicyError {
+            problems: 0,
+            base: nanos(settings.base()),
+            cap: settings.longest_delay(),
+            floor: match settings.backoff {
+                Backoff::Uniform { min, .. } => nanos(min),
+                _ => nanos(settings.floor),
+            },
+            spread: nanos(settings.spread),
+            max_elapsed: match settings.max_elapsed {
+                Some(limit) => nanos(limit),
+                None => u64::MAX,
+            },
+            throttled_base: nanos(settings.throttled_base()),
+            local_base: nanos(settings.local_base()),
+            multiplier: rounded_multiplier(self.multiplier_or_one()),
+            share: match (jitter, settings.hint_spread) {
+                (Jitter::Factor(share), _) if share.is_above_one() => share,
+                (_, Some(share)) => share,
+                _ => Ratio::ZERO,
+            },
+            is_jitter_share: matches!(jitter, Jitter::Factor(share) if share.is_above_one()),
+            is_exponential: matches!(settings.backoff, Backoff::Exponential { .. }),
+        }
+    }
+
+    /// Returns the multiplier; 1 for a backoff that has none.
+    const fn multiplier_or_one(&self) -> f64 {
+        match self.settings.backoff {
+            Backoff::Exponential { multiplier, .. } => multiplier,
+            _ => 1.0,
+        }
+    }
+}
+
+/// Returns the multiplier as messages name it. It is below 1 if the setting is.
+const fn rounded_multiplier(multiplier: f64) -> f32 {
+    let rounded = multiplier as f32;
+    if multiplier.is_nan() {
+        // Not NaN, so that the derived comparison finds equal errors equal.
+        f32::NEG_INFINITY
+    } else if multiplier < 1.0 && rounded >= 1.0 {
+        BELOW_ONE
+    } else {
+        rounded
+    }
 }
 
 /// The largest `f32` below 1.
 const BELOW_ONE: f32 = f32::from_bits(0x3f7f_ffff);
 
-impl Settings {
+impl PolicySettings {
     /// Returns the settings in which every length that was not given has yielded to those that were, by the rules of
     /// [`PolicyBuilder`].
     const fn resolved(mut self) -> Self {

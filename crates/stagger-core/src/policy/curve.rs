@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use super::{Backoff, Capped, Jitter, Settings};
+use super::{Backoff, Capped, Jitter, PolicySettings};
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::outcome::FailureKind;
 
@@ -14,7 +14,7 @@ pub(crate) struct Curve {
     /// The shape is [`Shape::PLAIN`].
     pub(crate) is_plain: bool,
     /// The delays come from the curve of a profile, or have a jitter that follows one.
-    pub(crate) is_foreign: bool,
+    pub(crate) is_special: bool,
     pub(crate) shape: Shape,
     /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
     pub(crate) first: f64,
@@ -30,7 +30,7 @@ pub(crate) struct Curve {
 /// Which parts of the formula a policy uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shape {
-    pub(crate) route: Route,
+    pub(crate) growth: Growth,
     pub(crate) draw: Draw,
     /// The shortest delay that is drawn, in nanoseconds.
     pub(crate) floor: u64,
@@ -38,12 +38,12 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// The shape of most policies. The formula is compiled separately for it.
-    pub(crate) const PLAIN: Self = Self { route: Route::Geometric, draw: Draw::Full, floor: 0 };
+    pub(crate) const PLAIN: Self = Self { growth: Growth::Geometric, draw: Draw::Full, floor: 0 };
 }
 
 /// What the ceiling of a retry depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum Growth {
     /// The ceiling before it, by a factor.
     Geometric,
     /// The ceiling before it, by a sum.
@@ -82,14 +82,14 @@ pub(crate) struct Drawn {
 }
 
 impl Curve {
-    pub(super) const fn of(settings: &Settings) -> Self {
-        let (route, multiplier, step) = match settings.backoff {
-            _ if settings.is_decorrelated() => (Route::Decorrelated, 1.0, 0.0),
-            Backoff::Stop => (Route::Stop, 1.0, 0.0),
-            Backoff::List(_) => (Route::List, 1.0, 0.0),
-            Backoff::Zero | Backoff::Constant { .. } | Backoff::Uniform { .. } => (Route::Geometric, 1.0, 0.0),
-            Backoff::Linear { step, .. } => (Route::Linear, 1.0, float(nanos(step))),
-            Backoff::Exponential { multiplier, .. } => (Route::Geometric, multiplier, 0.0),
+    pub(super) const fn of(settings: &PolicySettings) -> Self {
+        let (growth, multiplier, step) = match settings.backoff {
+            _ if settings.is_decorrelated() => (Growth::Decorrelated, 1.0, 0.0),
+            Backoff::Stop => (Growth::Stop, 1.0, 0.0),
+            Backoff::List(_) => (Growth::List, 1.0, 0.0),
+            Backoff::Zero | Backoff::Constant { .. } | Backoff::Uniform { .. } => (Growth::Geometric, 1.0, 0.0),
+            Backoff::Linear { step, .. } => (Growth::Linear, 1.0, float(nanos(step))),
+            Backoff::Exponential { multiplier, .. } => (Growth::Geometric, multiplier, 0.0),
         };
         let draw = match (settings.jitter(), settings.backoff) {
             // A zero backoff draws nothing, so it takes the formula that costs least.
@@ -104,14 +104,14 @@ impl Curve {
             Backoff::Uniform { min, .. } => nanos(min),
             _ => nanos(settings.floor),
         };
-        let shape = Shape { route, draw, floor };
-        let is_foreign = matches!(settings.jitter(), Jitter::Added(_) | Jitter::Profile(_));
+        let shape = Shape { growth, draw, floor };
+        let is_special = matches!(settings.jitter(), Jitter::Added(_) | Jitter::Profile(_));
         let first = float(nanos(settings.base()));
         Self {
             starts_immediately: settings.spread.is_zero() && settings.max_elapsed.is_none(),
             allows_retries: !matches!(settings.max_attempts, Some(1)),
-            is_plain: !is_foreign && matches!(shape, Shape { route: Route::Geometric, draw: Draw::Full, floor: 0 }),
-            is_foreign,
+            is_plain: !is_special && matches!(shape, Shape { growth: Growth::Geometric, draw: Draw::Full, floor: 0 }),
+            is_special,
             shape,
             first,
             multiplier,

@@ -11,9 +11,9 @@ pub use backoff::{Backoff, DelayList};
 pub use builder::PolicyBuilder;
 #[doc(hidden)]
 pub use builder::units;
-pub(crate) use curve::{Curve, Draw, Drawn, Interval, Route, Shape};
+pub(crate) use curve::{Curve, Draw, Drawn, Growth, Interval, Shape};
 pub use error::{PolicyError, PolicyProblem};
 pub(crate) use jitter::{Capped, DelayCurve, Formula, Memory, SAMPLE, SAMPLE_SIDE};
 pub use jitter::{HintMode, Jitter, ProfileJitter};
 pub use settings::Policy;
-pub(crate) use settings::Settings;
+pub(crate) use settings::PolicySettings;

@@ -46,7 +46,7 @@ use crate::numbers::ratio::Ratio;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
     pub(crate) curve: Curve,
-    pub(crate) settings: Settings,
+    pub(crate) settings: PolicySettings,
 }
 
 impl Policy {
@@ -160,7 +160,7 @@ impl Policy {
         self.settings.stable_after
     }
 
-    pub(crate) const fn of_checked(settings: Settings) -> Self {
+    pub(crate) const fn of_checked(settings: PolicySettings) -> Self {
         let settings = settings.canonical();
         Self { curve: Curve::of(&settings), settings }
     }
@@ -186,7 +186,7 @@ impl Policy {
 
 /// The settings of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct PolicySettings {
     pub(crate) backoff: Backoff,
     pub(crate) cap: Option<Duration>,
     pub(crate) floor: Duration,
@@ -231,7 +231,7 @@ pub(crate) const DEFAULT_MAX_HINT: Duration = Duration::from_secs(300);
 /// The default of `max_attempts`.
 pub(crate) const DEFAULT_MAX_ATTEMPTS: u32 = 4;
 
-impl Settings {
+impl PolicySettings {
     pub(crate) const fn base(&self) -> Duration {
         match self.backoff {
             Backoff::Constant { delay: base }

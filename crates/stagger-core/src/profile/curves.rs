@@ -5,14 +5,14 @@ use core::time::Duration;
 use crate::numbers::instant::{LONGEST_NANOS, nanos};
 use crate::numbers::random::draw_nanos;
 use crate::outcome::FailureKind;
-use crate::policy::{DelayCurve, Drawn, Interval, Policy, Route, SAMPLE};
+use crate::policy::{DelayCurve, Drawn, Growth, Interval, Policy, SAMPLE};
 use crate::schedule::{least, whole};
 
 /// `U[from(ceiling), to(ceiling)]`.
 pub(crate) struct Band {
     from: Edge,
     to: Edge,
-    steps: Steps,
+    rounding: Rounding,
     /// The intervals of the first delays; the ceilings begin after them.
     lead: &'static [(Duration, Duration)],
 }
@@ -20,7 +20,7 @@ pub(crate) struct Band {
 impl Band {
     /// Creates a band from one share of the ceiling to another, in percent.
     pub(crate) const fn shares(from: u32, to: u32) -> Self {
-        Self { from: Edge::percent(from), to: Edge::percent(to), steps: Steps::Exact, lead: &[] }
+        Self { from: Edge::percent(from), to: Edge::percent(to), rounding: Rounding::Exact, lead: &[] }
     }
 
     pub(crate) const fn plus(self, from: Duration, to: Duration) -> Self {
@@ -32,8 +32,8 @@ impl Band {
         Self { to: Edge { minus: unit, ..self.to }, ..self }
     }
 
-    pub(crate) const fn steps(self, steps: Steps) -> Self {
-        Self { steps, ..self }
+    pub(crate) const fn rounded(self, rounding: Rounding) -> Self {
+        Self { rounding, ..self }
     }
 
     pub(crate) const fn lead(self, lead: &'static [(Duration, Duration)]) -> Self {
@@ -68,16 +68,16 @@ impl DelayCurve for Band {
             let interval = Interval { lo: nanos(from).max(floor), hi: nanos(to).max(floor) };
             return Some(Drawn { delay: draw_nanos(interval.lo, interval.hi, bits), interval, carry });
         }
-        let (curve, route) = (&policy.curve, policy.curve.shape.route);
-        let (ceiling, mut next) = policy.ceiling(route, carry, n, kind)?;
-        let unit = self.steps.nanos();
+        let (curve, growth) = (&policy.curve, policy.curve.shape.growth);
+        let (ceiling, mut next) = policy.ceiling(growth, carry, n, kind)?;
+        let unit = self.rounding.nanos();
         let interval = Interval { lo: self.from.at(ceiling).max(floor), hi: self.to.at(ceiling).max(floor) };
         let drawn = match unit {
             0 => draw_nanos(interval.lo, interval.hi, bits),
             // A floor may lie between two units.
             unit => (draw_nanos(interval.lo / unit, interval.hi / unit, bits) * unit).max(floor),
         };
-        if unit > 0 && route == Route::Geometric {
+        if unit > 0 && growth == Growth::Geometric {
             next = least(curve.cap, (whole(carry * curve.multiplier) / unit * unit) as f64);
         }
         Some(Drawn { delay: drawn.min(policy.last_cap()), interval, carry: next })
@@ -90,13 +90,13 @@ impl DelayCurve for Band {
 
 /// The unit that ceilings and delays are rounded down to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Steps {
+pub(crate) enum Rounding {
     Exact,
     Nanos,
     Millis,
 }
 
-impl Steps {
+impl Rounding {
     /// Returns the unit in nanoseconds; 0 for no rounding.
     const fn nanos(self) -> u64 {
         match self {
@@ -109,12 +109,12 @@ impl Steps {
 
 /// The first delay is uniform on `[from, to]`, and every later one is the delay before it times the multiplier, at most
 /// `cap`.
-pub(super) struct Once {
+pub(super) struct DrawnOnce {
     pub(super) from: Duration,
     pub(super) to: Duration,
 }
 
-impl DelayCurve for Once {
+impl DelayCurve for DrawnOnce {
     fn next_delay(&self, policy: &Policy, carry: f64, n: u32, _: FailureKind, bits: u64) -> Option<Drawn> {
         let (cap, multiplier) = (policy.last_cap(), policy.curve.multiplier);
         let longest = policy.curve.cap;
@@ -140,7 +140,7 @@ pub(super) struct SocketIo;
 
 impl DelayCurve for SocketIo {
     fn next_delay(&self, policy: &Policy, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        let (ceiling, next) = policy.ceiling(Route::Geometric, carry, n, kind)?;
+        let (ceiling, next) = policy.ceiling(Growth::Geometric, carry, n, kind)?;
         let longest = ceiling.saturating_add(ceiling / 2).min(LONGEST_NANOS);
         let interval = Interval { lo: (ceiling as f64 * 0.55) as u64 / MILLI * MILLI, hi: longest };
         Some(Drawn { delay: socket_io_delay(ceiling, policy.last_cap(), share(bits)), interval, carry: next })

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::curves::{Band, CappedLast, Once, SocketIo, Steps};
+use super::curves::{Band, CappedLast, DrawnOnce, Rounding, SocketIo};
 use super::entry::{Profile, profiles};
 use super::polly::Polly;
 use crate::policy::{Capped, Formula, Memory};
@@ -19,14 +19,14 @@ profiles! {
     /// that delays of up to 90 s follow a cap of 60 s. [`max_elapsed`](crate::Policy::max_elapsed) is its 15 minutes.
     CENKALTI = "cenkalti" from "cenkalti/backoff for Go" version "4.3.0"
         in "github.com/cenkalti/backoff, exponential.go",
-    jitter(Capped::First, &Band::shares(50, 150).steps(Steps::Nanos)):
+    jitter(Capped::First, &Band::shares(50, 150).rounded(Rounding::Nanos)):
     exponential(ms(500), secs(60)).multiplier(1.5).unlimited_attempts().max_elapsed(mins(15));
 
     /// Google's HTTP client for Java, from which `cenkalti/backoff` is derived: the same numbers, in whole
     /// milliseconds. Its limit of 15 minutes does not include the coming delay; here every limit does.
     GOOGLE_HTTP_JAVA = "google-http-java" from "google-http-java-client, ExponentialBackOff" version "1.45"
         in "github.com/googleapis/google-http-java-client, ExponentialBackOff.java",
-    jitter(Capped::First, &Band::shares(50, 150).steps(Steps::Millis)):
+    jitter(Capped::First, &Band::shares(50, 150).rounded(Rounding::Millis)):
     exponential(ms(500), secs(60)).multiplier(1.5).unlimited_attempts().max_elapsed(mins(15));
 
     /// The client libraries of Google Cloud: full jitter, two minutes in total. Generated clients have numbers of their
@@ -105,7 +105,7 @@ profiles! {
     /// resilience4j's `ofExponentialRandomBackoff`: steps in whole milliseconds, ±50 %, cut at the cap.
     RESILIENCE4J = "resilience4j" from "resilience4j, ofExponentialRandomBackoff" version "2"
         in "github.com/resilience4j/resilience4j, IntervalFunction.java",
-    jitter(Capped::Last, &Band::shares(50, 150).steps(Steps::Millis)):
+    jitter(Capped::Last, &Band::shares(50, 150).rounded(Rounding::Millis)):
     exponential(ms(500), secs(60)).uncapped().multiplier(1.5).max_attempts(3);
 
     /// failsafe-go with `WithBackoff(2 s, 30 s)`: no jitter unless configured, 2 retries. (Without `WithBackoff` it
@@ -118,7 +118,7 @@ profiles! {
     /// documentation still describes another series.
     ENVOY = "envoy" from "Envoy, router retries" version "1.36"
         in "github.com/envoyproxy/envoy, retry_state_impl.cc, backoff_strategy.cc",
-    jitter(Capped::First, &Band::shares(0, 100).open(ms(1)).steps(Steps::Millis)):
+    jitter(Capped::First, &Band::shares(0, 100).open(ms(1)).rounded(Rounding::Millis)):
     exponential(ms(25), ms(250)).max_attempts(2);
 
     /// curl's `--retry`: from a second, doubling to ten minutes, without jitter. The caller sets the number of retries;
@@ -140,7 +140,7 @@ profiles! {
     /// once for the whole page; here it is made once per call.
     RECONNECTING_WEBSOCKET = "reconnecting-websocket" from "reconnecting-websocket" version "4.4.0"
         in "npm reconnecting-websocket, reconnecting-websocket.ts, _getNextDelay",
-    jitter(Capped::Last, &Once { from: secs(1), to: secs(5) }).memory(Memory::Own).for_exponential_only():
+    jitter(Capped::Last, &DrawnOnce { from: secs(1), to: secs(5) }).memory(Memory::Own).for_exponential_only():
     exponential(secs(1), secs(10)).multiplier(1.3).unlimited_attempts().stable_after(secs(5));
 
     /// partysocket: from 3 s, growing by 1.3 to 10 s, without jitter.
@@ -161,7 +161,7 @@ profiles! {
 
     /// centrifuge-js: half a second and a full jitter on top of it, up to 20 s.
     CENTRIFUGE = "centrifuge" from "centrifuge-js" version "5.8.0" in "npm centrifuge, build/index.js, backoff",
-    jitter(Capped::Twice, &Band::shares(0, 100).plus(ms(500), ms(500)).steps(Steps::Millis)):
+    jitter(Capped::Twice, &Band::shares(0, 100).plus(ms(500), ms(500)).rounded(Rounding::Millis)):
     exponential(ms(500), secs(20)).unlimited_attempts().stable_after(secs(0));
 
     /// SignalR's JavaScript client with automatic reconnect: 0, 2, 10 and 30 s, and no more.
@@ -171,7 +171,7 @@ profiles! {
 
     /// graphql-ws: 0.3 to 3 s on top of a ceiling that doubles from a second, without a cap; 5 retries.
     GRAPHQL_WS = "graphql-ws" from "graphql-ws" version "6.4.2" in "npm graphql-ws, client.js, retryWait",
-    jitter(Capped::Last, &Band::shares(100, 100).plus(ms(300), ms(2_999)).steps(Steps::Millis)):
+    jitter(Capped::Last, &Band::shares(100, 100).plus(ms(300), ms(2_999)).rounded(Rounding::Millis)):
     exponential(secs(1), secs(60)).uncapped().max_attempts(6).stable_after(secs(0));
 
     /// `websockets` for Python: at once after a drop, up to 5 s after the first failure, and from there on 3.1 s,
@@ -184,7 +184,7 @@ profiles! {
     /// sets the number of attempts and the cap; here there is neither.
     STABLE_SOCKET = "stable-socket" from "@github/stable-socket" version "1.1.1"
         in "npm @github/stable-socket, dist/index.js",
-    jitter(Capped::Last, &Band::shares(100, 110).steps(Steps::Millis).lead(&[(ms(100), ms(150))])):
+    jitter(Capped::Last, &Band::shares(100, 110).rounded(Rounding::Millis).lead(&[(ms(100), ms(150))])):
     exponential(secs(1), secs(60)).uncapped().unlimited_attempts().stable_after(secs(0));
 
     /// Pusher's JavaScript client: a second, without jitter. (A connection that the server closes with 4200 to 4299 is

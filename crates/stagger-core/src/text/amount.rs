@@ -4,7 +4,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 use core::str::FromStr;
 
-use super::error::Word;
+use super::error::QuotedWord;
 
 /// A rate per second, finite and greater than 0.
 ///
@@ -78,7 +78,7 @@ pub fn parse_number(text: &str) -> Result<f64, ParseValueError> {
 /// It holds a copy of the value, at most 40 bytes, so it can outlive the text and needs no allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseValueError {
-    word: Word,
+    word: QuotedWord,
     expected: &'static str,
 }
 
@@ -86,7 +86,7 @@ impl ParseValueError {
     /// Creates an error that quotes `word` and ends with "expected …".
     #[must_use]
     pub fn new(word: &str, expected: &'static str) -> Self {
-        Self { word: Word::new(word), expected }
+        Self { word: QuotedWord::new(word), expected }
     }
 
     /// Returns what is accepted, as the end of "expected …", for a caller that shows the value itself.

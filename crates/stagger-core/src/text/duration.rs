@@ -118,6 +118,7 @@ fn unit_nanos(unit: &str, alone: bool) -> Option<u64> {
     Some(match unit {
         "" if alone => 1_000_000_000,
         "ns" | "nsec" | "nanos" => 1,
+        // The micro sign and the Greek letter, which look alike.
         "us" | "µs" | "μs" | "usec" | "micros" => 1_000,
         "ms" | "msec" | "millis" => 1_000_000,
         "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,

@@ -10,7 +10,7 @@ use crate::policy::PolicyError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParseError {
     problem: Problem,
-    word: Word,
+    word: QuotedWord,
 }
 
 /// What is wrong with a word.
@@ -55,7 +55,7 @@ pub(crate) enum Problem {
 
 impl ParseError {
     pub(crate) fn new(problem: Problem, word: &str) -> Self {
-        Self { problem, word: Word::new(word) }
+        Self { problem, word: QuotedWord::new(word) }
     }
 
     /// Returns the offending word, shortened to 40 bytes; empty if the policy as a whole is invalid.
@@ -145,12 +145,12 @@ impl core::error::Error for ParseError {}
 
 /// A copy of a word, at most 40 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct QuotedWord {
     bytes: [u8; Self::ROOM],
     len: u8,
 }
 
-impl Word {
+impl QuotedWord {
     const ROOM: usize = 40;
 
     pub(crate) fn new(text: &str) -> Self {
@@ -169,7 +169,7 @@ impl Word {
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for QuotedWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
     }
@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn a_long_word_is_cut_between_characters() {
         let text = "ä".repeat(30);
-        assert_eq!(Word::new(&text).as_str(), "ä".repeat(20));
+        assert_eq!(QuotedWord::new(&text).as_str(), "ä".repeat(20));
         let odd = format!("a{text}");
-        assert_eq!(Word::new(&odd).as_str().len(), 39);
-        assert_eq!(format!("{:?}", Word::new("word")), "\"word\"");
+        assert_eq!(QuotedWord::new(&odd).as_str().len(), 39);
+        assert_eq!(format!("{:?}", QuotedWord::new("word")), "\"word\"");
     }
 
     #[test]

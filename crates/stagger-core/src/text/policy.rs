@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::{Compact, ParseError, Problem, nearest, parse_duration};
 use crate::numbers::ratio::Ratio;
 use crate::policy::settings::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT};
-use crate::policy::{Backoff, DelayList, HintMode, Jitter, Policy, PolicyBuilder, Settings};
+use crate::policy::{Backoff, DelayList, HintMode, Jitter, Policy, PolicyBuilder, PolicySettings};
 use crate::profile::Profile;
 
 /// Writes the policy in one line; [`FromStr`] parses it to the same policy.
@@ -141,6 +141,7 @@ impl Draft {
             }
             _ => {}
         }
+        // `build` knows decorrelated as a jitter only, and would accept another jitter in its place.
         if backoff == DECORRELATED {
             for (key, name) in [(Key::Multiplier, "multiplier"), (Key::Jitter, "jitter")] {
                 if !matches!(self.value(key), None | Some(Value::Jitter(Jitter::Decorrelated))) {
@@ -160,6 +161,7 @@ impl Draft {
     }
 
     const fn value(&self, key: Key) -> Option<Value> {
+        // `KEYS` has an entry for each variant, so the index is in range.
         self.values[key as usize]
     }
 }
@@ -347,7 +349,7 @@ impl Policy {
     }
 }
 
-impl Settings {
+impl PolicySettings {
     fn printed(&self, key: Key) -> Option<Value> {
         let backoff = &self.backoff;
         let grows = matches!(backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });

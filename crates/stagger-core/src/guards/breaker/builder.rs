@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::calls::{CallWindow, MAX_CALLS};
 use super::circuit::CircuitBreaker;
-use super::rules::{Rules, Slow};
+use super::rules::{Rules, SlowRule};
 use super::state::MAX_PROBES;
 use super::time::TimeWindow;
 use super::window::{Record, Window};
@@ -201,7 +201,7 @@ impl CircuitBreakerBuilder {
         let rules = Rules {
             consecutive: self.consecutive.unwrap_or(0),
             failure_ratio: self.failure_ratio,
-            slow: self.slow.map(|(after, ratio)| Slow { after: nanos(after), ratio }),
+            slow: self.slow.map(|(after, ratio)| SlowRule { after: nanos(after), ratio }),
             min_calls,
             probes: self.probes,
             healthy_probes,

@@ -10,7 +10,7 @@ pub(super) struct Rules {
     /// Failures in a row; 0 for no such rule.
     pub(super) consecutive: u32,
     pub(super) failure_ratio: Option<Ratio>,
-    pub(super) slow: Option<Slow>,
+    pub(super) slow: Option<SlowRule>,
     pub(super) min_calls: u32,
     pub(super) probes: u32,
     pub(super) healthy_probes: u32,
@@ -20,7 +20,7 @@ pub(super) struct Rules {
 
 /// The rule about slow calls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slow {
+pub(super) struct SlowRule {
     /// Calls that take longer than this are slow, in nanoseconds.
     pub(super) after: u64,
     pub(super) ratio: Ratio,

@@ -177,26 +177,26 @@ impl Transitions {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// When the state was entered.
-    pub(super) since: Cell,
-    pub(super) cause: Cell,
-    pub(super) transitions: Cell,
+    pub(super) since: LedgerCell,
+    pub(super) cause: LedgerCell,
+    pub(super) transitions: LedgerCell,
     /// When the open time ends.
-    pub(super) until: Cell,
+    pub(super) until: LedgerCell,
     /// How long the last open time was.
-    pub(super) open_for: Cell,
-    opening: Cell,
+    pub(super) open_for: LedgerCell,
+    opening: LedgerCell,
     /// When the last probe was admitted.
-    pub(super) probed: Cell,
-    calls: Cell,
-    failures: Cell,
-    slow: Cell,
-    pub(super) consecutive: Cell,
-    pub(super) rejections: Cell,
-    pub(super) would_have_rejected: Cell,
+    pub(super) probed: LedgerCell,
+    calls: LedgerCell,
+    failures: LedgerCell,
+    slow: LedgerCell,
+    pub(super) consecutive: LedgerCell,
+    pub(super) rejections: LedgerCell,
+    pub(super) would_have_rejected: LedgerCell,
     /// An [`Enforcement`](crate::guard::Enforcement), as a number.
-    pub(super) enforcement: Cell,
+    pub(super) enforcement: LedgerCell,
     /// An [`Evidence`](super::Evidence), as a number.
-    pub(super) evidence: Cell,
+    pub(super) evidence: LedgerCell,
 }
 
 /// The position of an open time: its number in the policy's schedule, and how many times the schedule was restarted.
@@ -274,15 +274,15 @@ impl Ledger {
 
 /// A number whose ordering the packed state provides.
 #[derive(Debug)]
-pub(super) struct Cell(AtomicU64);
+pub(super) struct LedgerCell(AtomicU64);
 
-impl Default for Cell {
+impl Default for LedgerCell {
     fn default() -> Self {
         Self(AtomicU64::new(0))
     }
 }
 
-impl Cell {
+impl LedgerCell {
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use super::builder::PacerBuilder;
 use super::rate::Rate;
-use super::recent::{Answers, Ended, Recent, TICK, TICKS};
-use super::state::{PacerSnapshot, PacerState, Packed};
+use super::recent::{Answers, EndedTick, RecentAnswers, TICK, TICKS};
+use super::state::{PacerSnapshot, PacerState, PackedState};
 use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Turn};
 use crate::guards::hold::{HeldCalls, HeldCounts, HoldSettings, Permit};
 use crate::guards::now::Now;
@@ -94,14 +94,14 @@ pub struct Pacer {
     /// When the server last admitted a call after it was exhausted, and how many successes there were; 0 if never.
     reopened_at: AtomicU64,
     reopened_from: AtomicU64,
-    recent: Recent,
+    recent: RecentAnswers,
     held: HeldCalls,
     activations: AtomicU64,
     cuts: AtomicU64,
 }
 
 const SECOND: u64 = TICK * TICKS;
-/// The shortest time between two cuts.
+/// The shortest time between two cuts: what was admitted before a cut is part of the second by which the next one goes.
 const MIN_CUT: u64 = SECOND / 2;
 /// How far a release may lag behind the rate and catch up: timers are late.
 const LATENESS: u64 = SECOND / 20;
@@ -126,7 +126,7 @@ impl Pacer {
 
         pub(super) const fn of(settings: HoldSettings) -> Self {
             Self {
-                state: AtomicU64::new(Packed::FIRST.0),
+                state: AtomicU64::new(PackedState::FIRST.0),
                 settings,
                 changed_at: AtomicU64::new(0),
                 measured_from: AtomicU64::new(0),
@@ -136,7 +136,7 @@ impl Pacer {
                 held_since: AtomicU64::new(NEVER),
                 reopened_at: AtomicU64::new(0),
                 reopened_from: AtomicU64::new(0),
-                recent: Recent::new(),
+                recent: RecentAnswers::new(),
                 held: HeldCalls::new(settings),
                 activations: AtomicU64::new(0),
                 cuts: AtomicU64::new(0),
@@ -261,10 +261,12 @@ impl Pacer {
             let (due, admitted) = (self.due(packed, at), Permit::Admitted { generation: packed.generation() });
             let turn = due.turn(self.held.before(permit));
             if turn > at {
+                // Not a store: a thread that was suspended must not move it back.
                 self.held_tick.fetch_max(at / TICK, Ordering::Relaxed);
                 let held = self.held.hold(permit, latest, at, turn, Some(RECHECK));
                 return held.unwrap_or(Turn::Now(admitted.pack()));
             }
+            // Of several calls whose turn it is, one takes this release. The others predict the next one and ask again.
             if self.released.compare_exchange(due.released, due.next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 self.held.leave(permit);
                 return Turn::Now(admitted.pack());
@@ -272,7 +274,7 @@ impl Pacer {
         }
     }
 
-    fn due(&self, packed: Packed, at: u64) -> Due {
+    fn due(&self, packed: PackedState, at: u64) -> Due {
         let (released, interval) = (self.released.load(Ordering::Acquire), packed.rate().interval());
         let next = released.saturating_add(interval).max(at.saturating_sub(LATENESS));
         Due { released, next, interval }
@@ -314,7 +316,8 @@ impl Pacer {
     }
 
     /// Begins to measure what the server admits, after the first refusal. Of several threads, all find the same.
-    fn measure(&self, packed: Packed, at: u64) {
+    fn measure(&self, packed: PackedState, at: u64) {
+        // Before the state, so that a thread that sees it measure sees from where.
         self.recent.restart(at);
         self.held_since.store(NEVER, Ordering::Relaxed);
         self.reopened_at.store(0, Ordering::Relaxed);
@@ -336,7 +339,7 @@ impl Pacer {
         }
     }
 
-    fn end_measuring(&self, packed: Packed, ended: Ended, at: u64) {
+    fn end_measuring(&self, packed: PackedState, ended: EndedTick, at: u64) {
         let length = at.saturating_sub(self.changed_at.load(Ordering::Acquire));
         if length < SECOND {
             return;
@@ -359,7 +362,7 @@ impl Pacer {
         let _ = self.swap(packed, next);
     }
 
-    fn end_tick(&self, packed: Packed, ended: Ended, at: u64) {
+    fn end_tick(&self, packed: PackedState, ended: EndedTick, at: u64) {
         let (held_tick, waits) = (self.held_tick.load(Ordering::Relaxed), self.held.waiting() > 0);
         if !waits && (at / TICK).saturating_sub(held_tick) >= IDLE {
             let _ = self.swap(packed, packed.next(PacerState::Passive, Rate::LEAST));
@@ -384,7 +387,7 @@ impl Pacer {
     }
 
     /// Cuts the rate. The generation changes, so refusals of attempts that began before do not cut it again.
-    fn cut(&self, packed: Packed, at: u64) {
+    fn cut(&self, packed: PackedState, at: u64) {
         let Answers { successes, refusals } = self.recent.last_second();
         let held_since = self.held_since.load(Ordering::Relaxed);
         let is_held_for_a_second = held_since.saturating_add(TICKS) <= at / TICK;
@@ -411,7 +414,7 @@ impl Pacer {
     }
 
     /// Returns to a rate after the server has admitted a call again.
-    fn reopen(&self, packed: Packed, at: u64) {
+    fn reopen(&self, packed: PackedState, at: u64) {
         let successes = self.recent.successes();
         let mean = match self.reopened_at.load(Ordering::Acquire) {
             0 => Rate::LEAST,
@@ -436,15 +439,15 @@ impl Pacer {
 
     #[inline]
     fn is_passive(&self) -> bool {
-        Packed(self.state.load(Ordering::Relaxed)).is_passive()
+        PackedState(self.state.load(Ordering::Relaxed)).is_passive()
     }
 
-    fn load(&self) -> Packed {
-        Packed(self.state.load(Ordering::Acquire))
+    fn load(&self) -> PackedState {
+        PackedState(self.state.load(Ordering::Acquire))
     }
 
     #[must_use]
-    fn swap(&self, from: Packed, to: Packed) -> bool {
+    fn swap(&self, from: PackedState, to: PackedState) -> bool {
         self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }

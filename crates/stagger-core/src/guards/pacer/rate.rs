@@ -2,11 +2,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rate(pub(super) u64);
 
-/// What a cut leaves of the rate that was admitted, in percent.
+/// What a cut leaves of the rate that was admitted, in percent. It is close to 100, because that rate was measured: a
+/// controller that has to search for it, such as AIMD (50) or CUBIC (70, RFC 9438), must cut deeper.
 const CUT: u64 = 97;
 /// The rate that grows by `BASE` in a clean tick at first, in thousandths.
 const REFERENCE: u64 = 1_000_000;
-/// Growth in a tick, in millionths: at the reference rate, the least and the most at first, and the most ever.
+/// Growth in a tick, in millionths: at the reference rate, the least and the most at first, and the most ever. Ten ticks
+/// are a second, so 0.5 % are about 5 % per second.
 const BASE: u64 = 5_000;
 const LEAST_BASE: u64 = 2_000;
 const MOST_BASE: u64 = 15_000;

@@ -9,7 +9,7 @@ const MARKS: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// The answers of the last second: totals, and what they were at the beginning of each of the last ticks.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(super) struct RecentAnswers {
     /// `successes: 32 bits, refusals: 32`, both modulo their range.
     totals: AtomicU64,
     marks: [AtomicU64; MARKS],
@@ -26,14 +26,14 @@ pub(super) struct Answers {
 
 /// A tick that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct EndedTick {
     pub(super) tick: u64,
     pub(super) had_success: bool,
 }
 
 const SUCCESS: u64 = 1 << 32;
 
-impl Recent {
+impl RecentAnswers {
     const_unless_loom! {
         pub(super) const fn new() -> Self {
             Self { totals: AtomicU64::new(0), marks: zeros(), tick: AtomicU64::new(0) }
@@ -60,7 +60,7 @@ impl Recent {
     }
 
     /// Begins the tick of this time, if it has not begun, and returns the one that ended. Of several threads one does.
-    pub(super) fn begin_tick(&self, at: u64) -> Option<Ended> {
+    pub(super) fn begin_tick(&self, at: u64) -> Option<EndedTick> {
         let (here, last) = (at / TICK, self.tick.load(Ordering::Acquire));
         if here <= last || self.tick.compare_exchange(last, here, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return None;
@@ -70,7 +70,7 @@ impl Recent {
         let (totals, before) = (self.totals.load(Ordering::Relaxed), self.mark(last).load(Ordering::Relaxed));
         let first = here.saturating_sub(MARKS as u64 - 1).max(last + 1);
         (first..=here).for_each(|tick| self.mark(tick).store(totals, Ordering::Relaxed));
-        Some(Ended { tick: last, had_success: totals >> 32 != before >> 32 })
+        Some(EndedTick { tick: last, had_success: totals >> 32 != before >> 32 })
     }
 
     /// Forgets what was counted before this time.
@@ -98,7 +98,7 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn count(recent: &Recent, ticks: impl IntoIterator<Item = (u64, u32, u32)>) {
+    fn count(recent: &RecentAnswers, ticks: impl IntoIterator<Item = (u64, u32, u32)>) {
         for (tick, successes, refusals) in ticks {
             recent.begin_tick(tick * TICK);
             (0..successes).for_each(|_| recent.success());
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_second_is_the_present_tick_and_nine_before() {
-        let recent = Recent::new();
+        let recent = RecentAnswers::new();
         recent.restart(500 * TICK);
         count(&recent, (500..530).map(|tick| (tick, 3, 1)));
         assert_eq!(recent.last_second(), Answers { successes: 30, refusals: 10 });
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_tick_begins_once_and_a_clock_that_steps_back_begins_none() {
-        let recent = Recent::new();
+        let recent = RecentAnswers::new();
         recent.restart(7 * TICK);
         let ended = [7, 6, 8, 8, 5, 20].map(|tick| recent.begin_tick(tick * TICK).map(|ended| ended.tick));
         assert_eq!(ended, [None, None, Some(7), None, None, Some(8)]);
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn a_tick_that_ended_knows_whether_it_had_a_success() {
-        let recent = Recent::new();
+        let recent = RecentAnswers::new();
         recent.restart(7 * TICK);
         recent.refusal();
-        let ended = |tick, had_success| Some(Ended { tick, had_success });
+        let ended = |tick, had_success| Some(EndedTick { tick, had_success });
         assert_eq!(recent.begin_tick(8 * TICK), ended(7, false));
         recent.success();
         assert_eq!(recent.begin_tick(60 * TICK), ended(8, true));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn totals_wrap() {
-        let recent = Recent::new();
+        let recent = RecentAnswers::new();
         recent.totals.store(u64::MAX - SUCCESS, Ordering::Relaxed);
         recent.restart(TICK);
         let before = recent.successes();

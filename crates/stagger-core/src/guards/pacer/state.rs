@@ -49,14 +49,14 @@ pub struct PacerSnapshot {
 /// `state: 2 bits, generation: 14, rate: 48`. The generation changes with every cut, so that refusals of calls that
 /// began before it do not cut again. A passive pacer is known by its lowest bits alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packed(pub(super) u64);
+pub(super) struct PackedState(pub(super) u64);
 
 const STATE_BITS: u32 = 2;
 const GENERATION_BITS: u32 = 14;
 const RATE_SHIFT: u32 = STATE_BITS + GENERATION_BITS;
 const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
 
-impl Packed {
+impl PackedState {
     pub(super) const FIRST: Self = Self::new(PacerState::Passive, 1, Rate::LEAST);
 
     const fn new(state: PacerState, generation: u64, rate: Rate) -> Self {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_parts_do_not_touch_each_other_at_their_largest() {
-        let last = Packed::new(PacerState::Exhausted, LAST_GENERATION, Rate::MOST);
+        let last = PackedState::new(PacerState::Exhausted, LAST_GENERATION, Rate::MOST);
         assert_eq!(
             (last.state(), last.generation(), last.rate()),
             (PacerState::Exhausted, LAST_GENERATION, Rate::MOST)

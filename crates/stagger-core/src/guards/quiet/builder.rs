@@ -25,7 +25,7 @@ pub struct QuietPeriodBuilder {
 
 /// The checked settings, lengths in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
+pub(super) struct QuietSettings {
     pub(super) hold: HoldSettings,
     pub(super) trigger: QuietTrigger,
     pub(super) max: u64,
@@ -77,8 +77,8 @@ impl QuietPeriodBuilder {
         Self { probe_wait: longest, ..self }
     }
 
-    pub(super) const fn unchecked(self) -> Settings {
-        Settings {
+    pub(super) const fn unchecked(self) -> QuietSettings {
+        QuietSettings {
             hold: HoldSettings {
                 mode: self.mode,
                 max_wait: match self.max_wait {

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::builder::{QuietPeriodBuilder, Settings};
+use super::builder::{QuietPeriodBuilder, QuietSettings};
 use super::pace::{FASTEST, Pace, SLOWEST};
-use super::recent::{Admitted, Finding, Recent};
+use super::recent::{AdmittedRate, Finding, RecentOutcomes};
 use super::state::{PackedState, QuietSnapshot, QuietState, QuietTrigger};
 use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Turn};
 use crate::guards::hold::{HeldCalls, HeldCounts, Permit};
@@ -78,8 +78,8 @@ use crate::outcome::Outcome;
 pub struct QuietPeriod {
     /// Loaded by every call, and changed by pauses only.
     pub(super) state: AtomicU64,
-    pub(super) recent: Recent,
-    pub(super) settings: Settings,
+    pub(super) recent: RecentOutcomes,
+    pub(super) settings: QuietSettings,
     /// When the next waiting call is released.
     pub(super) next: AtomicU64,
     /// The time between two releases, at the time of the state.
@@ -91,7 +91,7 @@ pub struct QuietPeriod {
     /// When a call was last rejected, since the pause began; 0 if none was.
     pub(super) rejected_at: AtomicU64,
     pub(super) held: HeldCalls,
-    pub(super) admitted: Admitted,
+    pub(super) admitted: AdmittedRate,
     /// How many pauses have begun.
     pub(super) pauses: AtomicU64,
 }
@@ -111,10 +111,10 @@ impl QuietPeriod {
             Self::of(QuietPeriodBuilder::DEFAULT.unchecked())
         }
 
-        pub(super) const fn of(settings: Settings) -> Self {
+        pub(super) const fn of(settings: QuietSettings) -> Self {
             Self {
                 state: AtomicU64::new(PackedState::FIRST.0),
-                recent: Recent::new(),
+                recent: RecentOutcomes::new(),
                 settings,
                 next: AtomicU64::new(0),
                 interval: AtomicU64::new(SLOWEST),
@@ -122,7 +122,7 @@ impl QuietPeriod {
                 pause: AtomicU64::new(0),
                 rejected_at: AtomicU64::new(0),
                 held: HeldCalls::new(settings.hold),
-                admitted: Admitted::new(),
+                admitted: AdmittedRate::new(),
                 pauses: AtomicU64::new(0),
             }
         }

@@ -13,7 +13,7 @@ const TOO_MANY: u32 = LAST / 5 + 1;
 /// The last 50 outcomes, the newest in the lowest bit; a refusal is a one. Outcomes that have not been recorded yet
 /// count as successes, so a success after 50 of them changes nothing, and is one load.
 #[derive(Debug)]
-pub(super) struct Recent(AtomicU64);
+pub(super) struct RecentOutcomes(AtomicU64);
 
 /// What one more outcome shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Finding {
     TooManyRefusals,
 }
 
-impl Recent {
+impl RecentOutcomes {
     const_unless_loom! {
         pub(super) const fn new() -> Self {
             Self(AtomicU64::new(0))
@@ -65,7 +65,7 @@ const MARK_MILLIS: u64 = 1_000;
 /// clock unless it knows an earlier time at which none was due. So at low rates, after a rest, and if calls take long,
 /// the mark is older than a second and the rate is the mean over a longer time.
 #[derive(Debug)]
-pub(super) struct Admitted {
+pub(super) struct AdmittedRate {
     successes: Shards,
     /// The newest mark, and the one before it, which is at least a second older.
     newer: AtomicU64,
@@ -74,7 +74,7 @@ pub(super) struct Admitted {
     assumed: AtomicU64,
 }
 
-impl Admitted {
+impl AdmittedRate {
     const_unless_loom! {
         pub(super) const fn new() -> Self {
             Self {
@@ -88,6 +88,7 @@ impl Admitted {
 
     #[inline]
     pub(super) fn count(&self, now: &dyn Now) {
+        // The first success of a thread is timed too, or a client with few calls would learn nothing.
         if self.successes.add_loosely() % TIMED == 1 {
             self.mark(now);
         }
@@ -95,12 +96,12 @@ impl Admitted {
 
     #[cold]
     fn mark(&self, now: &dyn Now) {
-        let newer = Mark(self.newer.load(Ordering::Acquire));
-        let is_due = |mark: Mark| newer.is_none() || mark.millis_after(newer) >= MARK_MILLIS;
-        if now.earlier().is_some_and(|earlier| !is_due(Mark::new(earlier.as_nanos(), 0))) {
+        let newer = RateMark(self.newer.load(Ordering::Acquire));
+        let is_due = |mark: RateMark| newer.is_none() || mark.millis_after(newer) >= MARK_MILLIS;
+        if now.earlier().is_some_and(|earlier| !is_due(RateMark::new(earlier.as_nanos(), 0))) {
             return;
         }
-        let mark = Mark::new(now.now().as_nanos(), self.successes.sum());
+        let mark = RateMark::new(now.now().as_nanos(), self.successes.sum());
         if is_due(mark) {
             self.older.store(newer.0, Ordering::Release);
             self.newer.store(mark.0, Ordering::Release);
@@ -113,8 +114,9 @@ impl Admitted {
 
     /// Returns the time between two admitted calls, in nanoseconds, within the limits of a [`Pace`](super::pace::Pace).
     pub(super) fn interval(&self, at: u64) -> u64 {
-        let here = Mark::new(at, self.successes.sum());
-        let (newer, older) = (Mark(self.newer.load(Ordering::Acquire)), Mark(self.older.load(Ordering::Acquire)));
+        let here = RateMark::new(at, self.successes.sum());
+        let (newer, older) =
+            (RateMark(self.newer.load(Ordering::Acquire)), RateMark(self.older.load(Ordering::Acquire)));
         let mark = if here.millis_after(newer) >= MARK_MILLIS || older.is_none() { newer } else { older };
         if mark.is_none() {
             return self.assumed.load(Ordering::Relaxed);
@@ -127,9 +129,9 @@ impl Admitted {
 
 /// `milliseconds: 32 bits, successes: 32`, both modulo their range: 49 days.
 #[derive(Clone, Copy)]
-struct Mark(u64);
+struct RateMark(u64);
 
-impl Mark {
+impl RateMark {
     const fn new(at: u64, successes: u64) -> Self {
         Self((at / 1_000_000) << 32 | successes & u32::MAX as u64)
     }
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn more_than_a_fifth_of_the_last_fifty_is_too_many() {
         for (every, want) in [(1, Some(10)), (4, Some(40)), (5, None), (50, None)] {
-            let recent = Recent::new();
+            let recent = RecentOutcomes::new();
             let found = (0..1_000).position(|n| recent.count(n % every == 0) == Finding::TooManyRefusals);
             assert_eq!(found, want, "one of {every} is refused");
         }
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_window_is_clean_once_after_fifty_successes() {
-        let recent = Recent::new();
+        let recent = RecentOutcomes::new();
         recent.restart();
         let found: std::vec::Vec<_> = (0..60).map(|_| recent.count(false)).collect();
         assert_eq!(found.iter().position(|&found| found == Finding::Clean), Some(49));
@@ -176,7 +178,7 @@ mod tests {
     }
 
     fn rate_after(calls_per_second: u64, seconds: u64) -> u64 {
-        let (admitted, start) = (Admitted::new(), 5_000_000_000);
+        let (admitted, start) = (AdmittedRate::new(), 5_000_000_000);
         for n in 0..calls_per_second * seconds {
             admitted.count(&Instant::from_nanos(start + n * 1_000_000_000 / calls_per_second));
         }
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn without_a_success_the_rate_is_one_per_second() {
-        let admitted = Admitted::new();
+        let admitted = AdmittedRate::new();
         assert_eq!(admitted.interval(u64::MAX), SLOWEST);
         admitted.count(&Instant::from_nanos(7_000_000_000));
         assert_eq!(admitted.interval(3_600_000_000_000), SLOWEST);
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_old_rate_is_forgotten() {
-        let admitted = Admitted::new();
+        let admitted = AdmittedRate::new();
         for n in 0..5_000 {
             admitted.count(&Instant::from_nanos(n * 1_000_000));
         }
@@ -227,7 +229,7 @@ mod tests {
                 Some(Instant::from_nanos(self.1.as_nanos() - 2_000_000_000))
             }
         }
-        let (admitted, reads) = (Admitted::new(), core::cell::Cell::new(0));
+        let (admitted, reads) = (AdmittedRate::new(), core::cell::Cell::new(0));
         for n in 0..1_000_000 {
             let now = Reads(core::cell::Cell::new(0), Instant::from_nanos(5_000_000_000 + n * 100_000));
             admitted.count(&now);
@@ -247,7 +249,7 @@ mod tests {
                 Instant::ZERO
             }
         }
-        let (admitted, reads) = (Admitted::new(), Reads(core::cell::Cell::new(0)));
+        let (admitted, reads) = (AdmittedRate::new(), Reads(core::cell::Cell::new(0)));
         (0..320).for_each(|_| admitted.count(&reads));
         assert_eq!(reads.0.get(), 10);
     }
