@@ -86,7 +86,9 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn a_quantile_is_within_an_eighth_of_the_exact_value(mut lengths in prop::collection::vec(1_000..3_600_000_000_000_u64, 50..400), percent in 1..=100_u32) {
+    fn a_quantile_is_within_an_eighth_of_the_exact_value(
+        mut lengths in prop::collection::vec(1_000..3_600_000_000_000_u64, 50..400), percent in 1..=100_u32,
+    ) {
         let latencies = Latencies::new(1_000);
         lengths.iter().for_each(|&nanos| latencies.record(Duration::from_nanos(nanos)));
         lengths.sort_unstable();

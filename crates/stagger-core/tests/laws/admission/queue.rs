@@ -251,7 +251,8 @@ proptest! {
         rate in 1..2_000_u32, burst in 1..50_u32,
         steps in prop::collection::vec((0..30_u64, any::<bool>()), 1..300),
     ) {
-        let admission = Admission::per_second(rate).burst(burst).tolerance(Duration::ZERO, Duration::ZERO).build(SECRET).unwrap();
+        let builder = Admission::per_second(rate).burst(burst).tolerance(Duration::ZERO, Duration::ZERO);
+        let admission = builder.build(SECRET).unwrap();
         let (mut now, mut admitted, mut held) = (secs(1), Vec::new(), Vec::new());
         for (elapsed, reserved_first) in steps {
             now += ms(elapsed);

@@ -74,7 +74,9 @@ proptest! {
     }
 
     #[test]
-    fn bd_17_lifetime_bounds_retries(steps in steps(), ratio in (0_u32..1_000_000).prop_map(Ratio::millionths), bootstrap in 0_u32..50) {
+    fn bd_17_lifetime_bounds_retries(
+        steps in steps(), ratio in (0_u32..1_000_000).prop_map(Ratio::millionths), bootstrap in 0_u32..50,
+    ) {
         run_both(|| Lifetime::with(ratio, bootstrap).unwrap(), &steps, |tally| {
             let (ratio, whole) = (u64::from(ratio.as_millionths()), 1_000_000);
             let max = u64::from(bootstrap).saturating_sub(1).max(ratio * tally.calls / (whole - ratio));
@@ -93,7 +95,9 @@ proptest! {
     }
 
     #[test]
-    fn bd_17_success_rate_bounds_retries(steps in steps(), ratio in (1_u32..=1_000_000).prop_map(Ratio::millionths), last in 1_u32..=64) {
+    fn bd_17_success_rate_bounds_retries(
+        steps in steps(), ratio in (1_u32..=1_000_000).prop_map(Ratio::millionths), last in 1_u32..=64,
+    ) {
         let tolerated = Ratio::millionths(1_000_000 - ratio.as_millionths()).of(u64::from(last));
         run_both(|| SuccessRate::with(ratio, last).unwrap(), &steps, |tally| {
             let windows = 1 + tally.successes / (u64::from(last) - tolerated);

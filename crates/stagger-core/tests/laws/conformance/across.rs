@@ -78,7 +78,8 @@ proptest! {
         multiplier in prop_oneof![Just(1.0), 1.0..1.01_f64, 1.0..10.0_f64, 1.0..f64::MAX],
         steps in prop::collection::vec(1..=400_u32, 1..20),
     ) {
-        let (base, cap) = (Duration::from_nanos(base), Duration::from_nanos(base).saturating_add(Duration::from_nanos(above)));
+        let base = Duration::from_nanos(base);
+        let cap = base.saturating_add(Duration::from_nanos(above));
         let policy = Policy::exponential(base, cap).multiplier(multiplier).jitter(Jitter::None).build().unwrap();
         let (mut n, mut before) = (1, Duration::ZERO);
         for step in steps {
@@ -92,7 +93,9 @@ proptest! {
     }
 
     #[test]
-    fn xb_11_at_the_cap_jitter_still_spans_an_interval(jitter in 0..JITTERS.len(), n in 1..200_u32, base in 1..1_000_u64) {
+    fn xb_11_at_the_cap_jitter_still_spans_an_interval(
+        jitter in 0..JITTERS.len(), n in 1..200_u32, base in 1..1_000_u64,
+    ) {
         let jitter = JITTERS[jitter];
         let policy = Policy::exponential(ms(base), ms(4 * base)).jitter(jitter).build().unwrap();
         let (lo, hi) = policy.bounds(n).unwrap();
@@ -129,7 +132,8 @@ proptest! {
         took in 0..2_000_000_000_u64,
     ) {
         // The clock ends after 584 years, so the call must be shorter than a few centuries.
-        let limit = policy.bounds(3).unwrap().1.mul_f64(share).min(secs(1 << 32)).max(policy.floor()).max(policy.base());
+        let scaled = policy.bounds(3).unwrap().1.mul_f64(share).min(secs(1 << 32));
+        let limit = scaled.max(policy.floor()).max(policy.base());
         let policy = policy.to_builder().max_elapsed(limit).unlimited_attempts().build();
         prop_assume!(policy.is_ok() && limit <= secs(1 << 33));
         let took = Duration::from_nanos(took).max(limit / 100).max(Duration::from_nanos(1));

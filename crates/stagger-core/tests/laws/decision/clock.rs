@@ -117,7 +117,8 @@ proptest! {
         let policy = policy.unlimited_attempts().build().unwrap();
         let clock = CountingClock::at(at(secs(1)));
         let mut state = RetryState::new();
-        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+        let deadline = deadline.then_some(at(secs(100)));
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline);
         let mut permit = Permits::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, clock.reader(), &guards).unwrap();

@@ -159,7 +159,8 @@ proptest! {
         hint in length(),
     ) {
         let policy = policy.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
-        let outcomes = hinted.iter().map(|&yes| if yes { failed_with(ServerHint::AtLeast(hint)) } else { Outcome::TRANSIENT });
+        let failed = failed_with(ServerHint::AtLeast(hint));
+        let outcomes = hinted.iter().map(|&yes| if yes { failed } else { Outcome::TRANSIENT });
         let trace = Call::new(&policy).seed(seed).run(outcomes);
         for (at, (delay, yes)) in policy.schedule(Seed::new(seed)).zip(&hinted).enumerate() {
             let (waited, source) = (trace.waits[at], trace.sources[at]);

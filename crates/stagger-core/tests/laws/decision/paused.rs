@@ -145,7 +145,8 @@ proptest! {
             let _ = retry.begin(Permits::NONE, || now, &Guards::none());
             let made = if interrupted {
                 state = state.pause(seed, now).resume(now);
-                RetryMachine::new(&policy, &mut state, seed).decide_unrecorded(Outcome::TRANSIENT, || now, &Guards::none())
+                let mut retry = RetryMachine::new(&policy, &mut state, seed);
+                retry.decide_unrecorded(Outcome::TRANSIENT, || now, &Guards::none())
             } else {
                 retry.decide(Outcome::TRANSIENT, Permits::NONE, || now, &Guards::none())
             };

@@ -128,7 +128,9 @@ proptest! {
     #![proptest_config(cases(128))]
 
     #[test]
-    fn mean_and_quantiles_are_ordered_within_the_bounds(policy in any_delays(), n in 1..30_u32, a in 0.0..=1.0, b in 0.0..=1.0) {
+    fn mean_and_quantiles_are_ordered_within_the_bounds(
+        policy in any_delays(), n in 1..30_u32, a in 0.0..=1.0, b in 0.0..=1.0,
+    ) {
         let (lo, hi) = policy.bounds(n).unwrap();
         let (a, b): (f64, f64) = if a < b { (a, b) } else { (b, a) };
         let (below, above) = (policy.quantile(n, a).unwrap(), policy.quantile(n, b).unwrap());

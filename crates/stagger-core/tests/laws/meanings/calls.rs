@@ -21,7 +21,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         4 => (kind, hint).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
         1 => Just(Outcome::NotProcessed),
         1 => Just(Outcome::Permanent),
-        1 => prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]).prop_map(Outcome::UnsafeToRetry),
+        1 => prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion])
+            .prop_map(Outcome::UnsafeToRetry),
         1 => Just(Outcome::Cancelled),
     ]
 }
@@ -130,13 +131,15 @@ proptest! {
     #[test]
     fn meaning_08_hinted_retries_count_against_every_limit(asked in 1..100_u64, most in 1..9_u32) {
         let asked = secs(asked);
-        let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT.to_builder().max_attempts(most).unlimited_hint().build().unwrap());
+        let budget = RecordingBudget::default();
+        let policy = Policy::DEFAULT.to_builder().max_attempts(most).unlimited_hint().build().unwrap();
         let mut call = Call::new(&policy);
         call.guards = Guards::none().budget(&budget);
         let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Reserved(asked))); 20]);
         prop_assert_eq!(trace.attempts, most);
         prop_assert_eq!(trace.last_start, asked * (most - 1));
-        prop_assert_eq!(budget.events().iter().filter(|event| event.starts_with("try_acquire")).count() as u32, most - 1);
+        let charged = budget.events().iter().filter(|event| event.starts_with("try_acquire")).count();
+        prop_assert_eq!(charged as u32, most - 1);
     }
 
     #[test]
@@ -202,7 +205,8 @@ proptest! {
     fn meaning_12_only_health_resets_the_attempts(
         uptimes in prop::collection::vec(0..30_u64, 1..40), stable_after_secs in 1..30_u64,
     ) {
-        let policy = Policy::constant(secs(1)).stable_after(secs(stable_after_secs)).unlimited_attempts().build().unwrap();
+        let policy = Policy::constant(secs(1)).stable_after(secs(stable_after_secs)).unlimited_attempts();
+        let policy = policy.build().unwrap();
         let (mut state, now, guards) = (RetryState::new(), || at(secs(1)), Guards::none());
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         let mut count = 0;
@@ -261,7 +265,8 @@ proptest! {
         prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
         budget.assert_balanced();
         let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("try_acquire")).collect();
-        let (charged, recorded): (Vec<_>, Vec<_>) = budget.events().into_iter().partition(|event| event.starts_with("try_acquire"));
+        let events = budget.events().into_iter();
+        let (charged, recorded): (Vec<_>, Vec<_>) = events.partition(|event| event.starts_with("try_acquire"));
         prop_assert_eq!(&charged, &alone);
         prop_assert_eq!(recorded.len(), charged.len());
         prop_assert!(recorded.iter().all(|event| event.starts_with("record")), "{recorded:?}");

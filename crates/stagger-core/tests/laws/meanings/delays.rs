@@ -86,7 +86,8 @@ proptest! {
     fn meaning_03_factor_jitter_exceeds_the_cap_by_its_ratio(
         base in 1..=1_u64 << 47, times in 1..50_u64, share in 0..=1_000_000_u32, n in 1..20_u32,
     ) {
-        let (base, cap, share) = (Duration::from_nanos(base), Duration::from_nanos(base * times), Ratio::millionths(share));
+        let (base, cap) = (Duration::from_nanos(base), Duration::from_nanos(base * times));
+        let share = Ratio::millionths(share);
         let policy = Policy::exponential(base, cap).jitter(Jitter::Factor(share)).build().unwrap();
         let ceiling = (base.as_nanos() << (n - 1)).min(cap.as_nanos()) as u64;
         let (lo, hi) = nanos(policy.bounds(n).unwrap());
@@ -128,7 +129,9 @@ proptest! {
     }
 
     #[test]
-    fn meaning_05_every_call_has_its_own_seed(seed in any::<u64>(), ids in prop::collection::hash_set(any::<u64>(), 2..60)) {
+    fn meaning_05_every_call_has_its_own_seed(
+        seed in any::<u64>(), ids in prop::collection::hash_set(any::<u64>(), 2..60),
+    ) {
         let root = Seed::new(seed);
         let policy = Policy::exponential(Duration::from_secs(3600), Duration::MAX).build().unwrap();
         let first: HashSet<_> = ids.iter().map(|&id| policy.delay(1, root.for_call(id)).unwrap()).collect();

@@ -16,7 +16,10 @@ proptest! {
     }
 
     #[test]
-    fn units_in_one_text_add_up(days in 0..1000_u64, hours in 0..50_u64, minutes in 0..100_u64, seconds in 0..100_u64, nanos in 0..2_000_000_000_u64) {
+    fn units_in_one_text_add_up(
+        days in 0..1000_u64, hours in 0..50_u64, minutes in 0..100_u64, seconds in 0..100_u64,
+        nanos in 0..2_000_000_000_u64,
+    ) {
         let text = format!("{days}d {hours}h{minutes}m{seconds}s{nanos}ns");
         let want = secs(days * 86_400 + hours * 3600 + minutes * 60 + seconds) + Duration::from_nanos(nanos);
         prop_assert_eq!(parse_duration(&text), Ok(Some(want)));
@@ -44,7 +47,8 @@ proptest! {
         };
         let place = (unit / 10_u64.pow(decimals as u32)).max(1);
         // A value that carries into the next unit is rounded again there: 999.96 ms is 1 s.
-        prop_assert!(read.abs_diff(nanos) <= place / 2 + if read >= 1_000 * unit { unit } else { 0 }, "{nanos}: {text}");
+        let again = if read >= 1_000 * unit { unit } else { 0 };
+        prop_assert!(read.abs_diff(nanos) <= place / 2 + again, "{nanos}: {text}");
         prop_assert!(read % place == 0, "{nanos}: {text}");
     }
 }

@@ -59,7 +59,8 @@ proptest! {
             Ok(policy) => prop_assert_eq!(policy.to_string().parse(), Ok(policy)),
             Err(error) => {
                 let message = error.to_string();
-                let has_fix = ["; ", ": ", "use ", "write ", "did you mean"].iter().any(|words| message.contains(words));
+                let fixes = ["; ", ": ", "use ", "write ", "did you mean"];
+                let has_fix = fixes.iter().any(|words| message.contains(words));
                 prop_assert!(has_fix, "{line}: {message}");
             }
         }

@@ -14,8 +14,8 @@ fn every_problem_is_found_alone_and_says_how_to_fix_it() {
     let ratio = Ratio::millionths(1_000_001);
     let decorrelated = "decorrelated jitter takes base and cap of an exponential backoff and nothing else: drop \
                         multiplier and floor, or choose another jitter";
-    let grows_by_itself = "decorrelated jitter grows by itself, from base to cap: use a decorrelated backoff, or choose \
-                           another jitter";
+    let grows_by_itself = "decorrelated jitter grows by itself, from base to cap: use a decorrelated backoff, or \
+                           choose another jitter";
     let nothing_to_cap = "cap and floor are for delays that grow: drop them, or use an exponential or linear backoff";
     let misplaced =
         "base, step, range or multiplier is set for a backoff that has none: drop it, or choose another backoff";
