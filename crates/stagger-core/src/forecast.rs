@@ -63,9 +63,11 @@ impl Policy {
     /// Returns the least and the greatest sum of the delays 1 to `n`, in nanoseconds.
     fn sum_bounds(&self, n: u32) -> Option<(u64, u64)> {
         let cap = self.last_cap();
-        let (least, most) = self.intervals(n)?.fold((0, 0), |(least, most): (u64, u64), Interval { lo, hi }| {
-            (least.saturating_add(lo.min(cap)), most.saturating_add(hi.min(cap)))
-        });
+        let (mut least, mut most) = (0_u64, 0_u64);
+        for Interval { lo, hi } in self.intervals(n)? {
+            least = least.saturating_add(lo.min(cap));
+            most = most.saturating_add(hi.min(cap));
+        }
         let closer = match self.jitter() {
             Jitter::Profile(jitter) => jitter.0.curve.sum_bounds(self, n),
             _ => None,
@@ -122,9 +124,14 @@ impl Policy {
         let mut sum = UniformSum::new(total);
         // The widest first: the grid represents it best, and it smooths all others.
         sum.add(widest);
-        let first = widths()?.position(|width| width == widest);
-        for (_, width) in widths()?.enumerate().filter(|(at, _)| Some(*at) != first) {
-            sum.add(width);
+        let mut skips_widest = true;
+        for width in widths()? {
+            if skips_widest && width == widest {
+                // It is in the sum already; others of this width are not.
+                skips_widest = false;
+            } else {
+                sum.add(width);
+            }
         }
         Some(sum)
     }
@@ -198,7 +205,10 @@ impl<'a> Distribution<'a> {
             Jitter::Profile(jitter) => jitter.0.curve.sample(policy, n, interval),
             _ => None,
         };
-        sample.map_or(Self::Uniform { interval, cap: policy.last_cap() }, Self::Sample)
+        match sample {
+            Some(delays) => Self::Sample(delays),
+            None => Self::Uniform { interval, cap: policy.last_cap() },
+        }
     }
 
     /// Returns the elapsed time until retry `n` of numbered calls, for sums without a closed form.
@@ -296,7 +306,7 @@ impl<'a> Chain<'a> {
         let cap = policy.last_cap() as f64;
         let mut longest = base;
         for _ in 0..n.min(SETTLED) {
-            longest = hi(policy, longest).min(cap);
+            longest = upper_end(policy, longest).min(cap);
         }
         let ratio = root(longest / base);
         let mut points = [base; CELLS + 1];
@@ -304,7 +314,7 @@ impl<'a> Chain<'a> {
             points[at] = (points[at - 1] * ratio).min(longest);
         }
         points[CELLS] = longest;
-        let first_hi = hi(policy, base);
+        let first_hi = upper_end(policy, base);
         let mut values = points.map(|y| uniform(y, base, first_hi));
         // If the cap is applied last, the mass beyond it lies on it.
         values[CELLS] = 1.0;
@@ -317,13 +327,13 @@ impl<'a> Chain<'a> {
         for at in (0..CELLS).rev() {
             let mass = self.values[at + 1] - self.values[at];
             let middle = self.middle(self.points[at], self.points[at + 1]);
-            rest[at] = rest[at + 1] + mass / (hi(self.policy, middle) - base).max(1.0);
+            rest[at] = rest[at + 1] + mass / (upper_end(self.policy, middle) - base).max(1.0);
         }
         let before = self.values;
         let mut at = 0;
         for (to, &y) in self.points.iter().enumerate() {
             // The largest x with hi(x) ≤ y, which moves up with y.
-            while at < CELLS && hi(self.policy, self.points[at + 1]) <= y {
+            while at < CELLS && upper_end(self.policy, self.points[at + 1]) <= y {
                 at += 1;
             }
             let (done, left) = if at == CELLS {
@@ -369,7 +379,7 @@ impl<'a> Chain<'a> {
 }
 
 /// Returns the upper end of the interval after a delay of `previous`.
-fn hi(policy: &Policy, previous: f64) -> f64 {
+fn upper_end(policy: &Policy, previous: f64) -> f64 {
     match policy.next_delay(previous, 1, FailureKind::Transient, 0) {
         Some(drawn) => drawn.interval.hi as f64,
         None => previous,

@@ -87,9 +87,10 @@ impl Hedge {
     pub fn delay_now(&self, seen: Option<&Latencies>) -> Duration {
         match self.delay {
             HedgeDelay::Fixed(delay) => delay,
-            HedgeDelay::Quantile { share, until_known } => {
-                seen.and_then(|latencies| latencies.quantile(share)).unwrap_or(until_known)
-            }
+            HedgeDelay::Quantile { share, until_known } => match seen {
+                Some(latencies) => latencies.quantile(share).unwrap_or(until_known),
+                None => until_known,
+            },
         }
     }
 }

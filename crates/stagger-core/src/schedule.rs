@@ -175,7 +175,10 @@ impl Policy {
         /// Below it, whole numbers and their products with the multiplier are exact.
         const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
         let fits = |length: Duration| nanos(length) % tick == 0;
-        let cap_fits = || self.cap().is_some_and(|cap| nanos(cap) < EXACT && fits(cap)) && fits(self.floor());
+        let cap_fits = || match self.cap() {
+            Some(cap) => nanos(cap) < EXACT && fits(cap) && fits(self.floor()),
+            None => false,
+        };
         let base = match kind {
             FailureKind::Transient => self.base(),
             FailureKind::Throttled => self.throttled_base(),

@@ -40,8 +40,8 @@ pub struct PolicyBuilder {
 impl Policy {
     /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
     ///
-    /// A server's hint above 30 s stops the call: the policy waits for at most 30 s between attempts, and whoever waits
-    /// for the result does not wait for longer because the server says so. With the limit of other policies, 5 minutes,
+    /// A server's hint above 30 s stops the call: the policy waits for at most 30 s between attempts, and a caller should
+    /// not wait longer for the result because the server says so. With the limit of other policies, 5 minutes,
     /// a server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
     ///
     /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which

@@ -219,7 +219,7 @@ impl Given {
         Self { base: false, step: false, cap: false, throttled_base: false, local_base: false };
 }
 
-/// Policies with the same settings are equal, whoever gave them.
+/// Policies with the same settings are equal, whether these were given or are defaults.
 impl PartialEq for Given {
     fn eq(&self, _: &Self) -> bool {
         true

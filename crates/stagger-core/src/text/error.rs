@@ -121,12 +121,12 @@ impl fmt::Display for ParseError {
             }
             Problem::HintMode => "is not a hint mode; use at-least, exact or clamp:5s",
             Problem::Backoff(None) => {
-                "is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list, zero or stop, \
-                 or with the name of a profile, like aws-sdk"
+                "is not a backoff; begin with exponential, linear, constant, uniform, decorrelated, list, zero or \
+                 stop, or with the name of a profile, like aws-sdk"
             }
             Problem::Key(None) => {
-                "is not a setting; use base, cap, multiplier, step, range, delays, floor, jitter, spread, max-attempts, \
-                 max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
+                "is not a setting; use base, cap, multiplier, step, range, delays, floor, jitter, spread, \
+                 max-attempts, max-elapsed, max-hint, hint, hint-spread, throttled-base, local-base or stable-after"
             }
             Problem::Range => "is not a range; write it as 1s..5s",
             Problem::NoValue => "has no value; write it as name=value, like base=500ms",

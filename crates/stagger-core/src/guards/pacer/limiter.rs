@@ -109,7 +109,7 @@ const LATENESS: u64 = SECOND / 20;
 const RECHECK: u64 = SECOND / 2;
 /// How many refusals in a second without a success show that the server is exhausted.
 const EXHAUSTED: u64 = 10;
-/// For how many ticks nobody may wait before the pacer becomes passive.
+/// For how many ticks no call may wait before the pacer becomes passive.
 const IDLE: u64 = 30 * TICKS;
 /// After how many ticks without a held call the demand counts as interrupted.
 const INTERRUPTED: u64 = TICKS / 2;
@@ -345,7 +345,7 @@ impl Pacer {
             return;
         }
         let tick = at / TICK;
-        // A second in which nobody called measures nothing.
+        // A second without a call measures nothing.
         let next = if tick - ended.tick > TICKS {
             packed.next(PacerState::Passive, Rate::LEAST)
         } else {

@@ -7,8 +7,8 @@ pub(super) struct Rate(pub(super) u64);
 const CUT: u64 = 97;
 /// The rate that grows by `BASE` in a clean tick at first, in thousandths.
 const REFERENCE: u64 = 1_000_000;
-/// Growth in a tick, in millionths: at the reference rate, the least and the most at first, and the most ever. Ten ticks
-/// are a second, so 0.5 % are about 5 % per second.
+/// Growth in a tick, in millionths: at the reference rate, the least and the most at first, and the most ever. Ten
+/// ticks are a second, so 0.5 % are about 5 % per second.
 const BASE: u64 = 5_000;
 const LEAST_BASE: u64 = 2_000;
 const MOST_BASE: u64 = 15_000;

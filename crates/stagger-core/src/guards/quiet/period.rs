@@ -37,7 +37,7 @@ use crate::outcome::Outcome;
 ///   before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that
 ///   began before the cut. If it begins another pause, the next return approaches the refused rate over eight pauses
 ///   (5 s to 5 min) and stays near it, as CUBIC does (RFC 9438).
-/// - **It opens again** when nobody waits; if calls were rejected, when none was for a second of the return.
+/// - **It opens again** when no call waits; if calls were rejected, when none was for a second of the return.
 ///
 /// The paced return is the point of it: if all calls started together at the end of the pause, or spread over a few
 /// seconds, more of them would fail than without any pause.
@@ -100,7 +100,7 @@ pub struct QuietPeriod {
 const LATENESS: u64 = 50_000_000;
 /// How long a probe is assumed to take at least.
 const MIN_PROBE: u64 = 1_000_000;
-/// How long nobody may have been rejected before a return ends.
+/// For how long no call may have been rejected before a return ends.
 const UNREJECTED: u64 = 1_000_000_000;
 
 impl QuietPeriod {

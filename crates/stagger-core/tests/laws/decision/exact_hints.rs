@@ -166,7 +166,8 @@ proptest! {
         let policy = policy.to_builder().unlimited_attempts().unlimited_elapsed().unlimited_hint().build().unwrap();
         let drawn: Vec<_> = policy.schedule(Seed::new(seed)).take(answers.len()).collect();
         // A hint that is a minimum makes no more attempts than none, but their draws differ.
-        let is_minimum = |answer: &Outcome| matches!(answer, Outcome::Failed { hint: Some(ServerHint::AtLeast(_)), .. });
+        let is_minimum =
+            |answer: &Outcome| matches!(answer, Outcome::Failed { hint: Some(ServerHint::AtLeast(_)), .. });
         let exact = answers.into_iter().filter(|answer| !is_minimum(answer));
         let trace = Call::new(&policy).seed(seed).run(exact);
         let attempts = attempts_until(end, &trace.waits);
