@@ -40,9 +40,9 @@ pub struct PolicyBuilder {
 impl Policy {
     /// The default policy: `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
     ///
-    /// A server's hint above 30 s stops the call: the policy waits for at most 30 s between attempts, and a caller should
-    /// not wait longer for the result because the server says so. With the limit of other policies, 5 minutes,
-    /// a server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
+    /// A server's hint above 30 s stops the call: the policy waits for at most 30 s between attempts, and a caller
+    /// should not wait longer for the result because the server says so. With the limit of other policies, 5 minutes, a
+    /// server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
     ///
     /// It is for calls whose result a user or another call waits for. The program `stagger` retries commands, which
     /// take longer; its default, with a base of 1 s and 5 attempts, outlasts the restart of a service more often.
