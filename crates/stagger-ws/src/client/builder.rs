@@ -7,16 +7,13 @@ use stagger::Retrier;
 use stagger::profile::WEB_SOCKET;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::dial::connector::{Connector, TcpConnector};
-use super::dial::dialer::Dialer;
-use super::dial::request::{BoxError, ConnectAttempt};
-use super::failure::classify::Classifier;
-use super::failure::closed::Closed;
-use super::failure::codes::presets::rfc6455;
-use super::failure::codes::table::{CloseAction, CloseCodes};
-use super::failure::connection_error::ConnectionError;
-use super::outbox::config::Outbox;
-use super::resume::protocol::{Resume, SharedResume};
+use super::classify::Classifier;
+use super::codes::{CloseAction, CloseCodes, rfc6455};
+use super::connector::{Connector, TcpConnector};
+use super::dial::{BoxError, ConnectAttempt, Dialer};
+use super::failure::{Closed, ConnectionError};
+use super::outbox::Outbox;
+use super::resume::{Resume, SharedResume};
 
 /// A listener for failed attempts and lost connections.
 pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;

@@ -10,9 +10,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 
-use super::dial::dialer::WebSocket;
-use super::failure::connection_error::ConnectionError;
-use super::timer::keepalive::{KeepaliveAction, KeepaliveTimer};
+use super::dial::WebSocket;
+use super::failure::ConnectionError;
+use super::timer::{KeepaliveAction, KeepaliveTimer};
 
 /// How and when a connection ended.
 #[derive(Clone, Debug)]

@@ -12,14 +12,10 @@ use stagger::{Cause, DelaySource, Outcome, Rejected, StopReason};
 use tokio::time::{Instant, Sleep};
 
 use super::builder::{ClientBuilder, OnClosed};
+use super::classify::{Classification, Classifier, reservation_token};
 use super::connection::{Connection, ConnectionEnd, ConnectionParts};
-use super::dial::dialer::{Dialer, WebSocket};
-use super::dial::request::ConnectAttempt;
-use super::dial::reservation::HeldReservation;
-use super::failure::classify::{Classification, Classifier, reservation_token};
-use super::failure::closed::Closed;
-use super::failure::connection_error::ConnectionError;
-use super::failure::fatal::Fatal;
+use super::dial::{ConnectAttempt, Dialer, HeldReservation, WebSocket};
+use super::failure::{Closed, ConnectionError, Fatal};
 use super::telemetry::{self, ClientGauge};
 
 /// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.

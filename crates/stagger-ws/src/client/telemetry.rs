@@ -7,7 +7,7 @@ use http::Uri;
 use stagger::machine::Unreachable;
 use stagger::{Retrier, StopReason};
 
-use super::failure::closed::Closed;
+use super::failure::Closed;
 
 /// Returns the label `target` of a client with this retrier.
 pub(super) fn target(retrier: &Retrier) -> &str {

@@ -7,7 +7,7 @@ use stagger::admission::AdmissionControl;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::keepalive::Keepalive;
-use super::rejection::reject_by::{RejectBy, RejectionRule};
+use super::rejection::{RejectBy, RejectionRule};
 
 /// The settings of [`Sockets`](super::Sockets).
 #[derive(Clone, Debug)]

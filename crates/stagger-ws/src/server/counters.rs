@@ -2,7 +2,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::rejection::rejected::UpgradeRejected;
+use super::rejection::UpgradeRejected;
 
 /// The connections of a server, now and since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

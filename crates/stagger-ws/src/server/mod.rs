@@ -138,34 +138,31 @@
 //! | `drained` | `INFO` | `remaining` | a drain is done |
 //! | `reaped` | `DEBUG` | | a dead peer was detected |
 
+mod accept;
+#[cfg(feature = "axum")]
+mod axum;
 mod builder;
+mod closing;
 mod connections;
 mod counters;
 mod drain;
-mod drain_handle;
+mod handshakes;
 mod keepalive;
-mod message;
 mod rejection;
 mod socket;
 mod sockets;
 mod subprotocol;
-mod upgrade;
 
-pub use builder::{SettingsError, SocketsBuilder};
-pub use connections::permit::ConnectionPermit;
-pub use counters::{RejectionCounts, SocketsSnapshot};
-pub use drain::plan::Drain;
-pub use drain::state::CloseRequest;
-pub use drain_handle::{DrainHandle, DrainProgress};
-pub use keepalive::Keepalive;
-pub use message::SocketMessage;
-pub use rejection::reject_by::RejectBy;
-pub use rejection::rejected::UpgradeRejected;
-pub use rejection::returned_token::{RESERVATION_PARAMETER, RESERVATION_PROTOCOL};
-pub use socket::Socket;
-pub use sockets::Sockets;
-pub use upgrade::accept::{AcceptError, Accepted};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-pub use upgrade::axum::AdmittedUpgrade;
-pub use upgrade::listen::listen;
+pub use self::axum::AdmittedUpgrade;
+pub use accept::{AcceptError, Accepted, listen};
+pub use builder::{SettingsError, SocketsBuilder};
+pub use connections::ConnectionPermit;
+pub use counters::{RejectionCounts, SocketsSnapshot};
+pub use drain::{CloseRequest, Drain, DrainHandle, DrainProgress};
+pub use keepalive::Keepalive;
+pub use rejection::{RejectBy, UpgradeRejected};
+pub use socket::{Socket, SocketMessage};
+pub use sockets::Sockets;
+pub use subprotocol::{RESERVATION_PARAMETER, RESERVATION_PROTOCOL};

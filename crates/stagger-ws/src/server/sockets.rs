@@ -10,18 +10,18 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::builder::{SettingsError, SocketsBuilder};
-use super::connections::permit::ConnectionPermit;
-use super::connections::registry::ConnectionRegistry;
-use super::connections::shared::Shared;
+use super::closing::{ClosingSlot, ClosingSlots};
+use super::connections::ConnectionPermit;
+use super::connections::ConnectionRegistry;
+use super::connections::Shared;
 use super::counters::{Counters, SocketsSnapshot};
-use super::drain::plan::Drain;
-use super::drain::state::DrainState;
-use super::drain_handle::DrainHandle;
-use super::rejection::closing_slots::{ClosingSlot, ClosingSlots};
-use super::rejection::reject_by::RejectBy;
-use super::rejection::rejected::UpgradeRejected;
-use super::rejection::returned_token::returned_token;
+use super::drain::Drain;
+use super::drain::DrainHandle;
+use super::drain::DrainState;
+use super::rejection::RejectBy;
+use super::rejection::UpgradeRejected;
 use super::subprotocol::is_token;
+use super::subprotocol::returned_token;
 
 /// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///

@@ -1,4 +1,0 @@
-//! Resuming where the last connection ended.
-
-pub(super) mod handshake;
-pub(super) mod protocol;
