@@ -82,6 +82,9 @@ mod client;
 pub mod grpc;
 pub mod header;
 pub mod hint;
+mod http_date;
+#[cfg(feature = "hyper")]
+mod hyper;
 mod request;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
@@ -93,6 +96,8 @@ pub mod service_config;
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub mod sse;
 pub mod status;
+#[cfg(feature = "tonic")]
+mod tonic_status;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod tower;
@@ -106,8 +111,5 @@ pub use adapters::opendal;
 #[cfg(feature = "tower")]
 pub use adapters::recipes;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use client::{StatusFailure, retry_depth};
-#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use request::extensions::{Deadline, attempt_number};
-pub use request::idempotency::Idempotency;
-pub use request::progress::RequestProgress;
+pub use client::{Deadline, StatusFailure, attempt_number, retry_depth};
+pub use request::{Idempotency, RequestProgress};

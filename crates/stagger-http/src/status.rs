@@ -17,7 +17,7 @@ use http::{HeaderMap, StatusCode};
 use stagger::{FailureKind, Outcome, ServerHint};
 
 use crate::hint::should_retry;
-use crate::request::idempotency::Idempotency;
+use crate::request::Idempotency;
 
 /// Classifies a status by the [table](self).
 ///

@@ -13,4 +13,4 @@ pub mod opendal;
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod recipes;
 #[cfg(any(feature = "object-store", feature = "opendal"))]
-mod send;
+pub(crate) mod storage;

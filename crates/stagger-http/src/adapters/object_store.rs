@@ -32,8 +32,8 @@ use object_store::{ClientOptions, Result};
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};
 
-use super::send::send;
-use crate::request::progress::RequestProgress;
+use super::storage::send;
+use crate::request::RequestProgress;
 use crate::tower::{Error, RetryLayer};
 
 /// A connector whose clients retry. See the [module](self).

@@ -31,8 +31,8 @@ use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransp
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};
 
-use super::send::send;
-use crate::request::progress::RequestProgress;
+use super::storage::send;
+use crate::request::RequestProgress;
 use crate::tower::{self, RetryLayer};
 
 /// A layer that retries the HTTP requests of an operator. See the [module](self).

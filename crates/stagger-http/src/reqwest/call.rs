@@ -10,12 +10,12 @@ use stagger::time::{Sleep, Tokio};
 use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
 use super::error;
-use super::redirects::Redirects;
+use super::middleware::Redirects;
 use crate::client::{
     AttemptSpan, BodyDrain, BodyReplay, Hops, Origin, RequestTracker, Settings, StatusFailure, deadline,
     insert_attempt, is_success, outcome_of_error, poll_begin, poll_refresh,
 };
-use crate::request::progress::RequestProgress;
+use crate::request::RequestProgress;
 
 /// The state of one call: a request and its attempts.
 pub(super) struct RetryCall<'s> {

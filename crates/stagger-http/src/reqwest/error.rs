@@ -2,7 +2,7 @@ use reqwest::{Error, Response, Url};
 use stagger::{Outcome, classify};
 
 use crate::client::Hops;
-use crate::request::progress::RequestProgress;
+use crate::request::RequestProgress;
 
 /// Classifies an error that the retrier has no rule for.
 pub(super) fn outcome(error: &Error) -> Outcome {

@@ -76,7 +76,5 @@
 mod call;
 pub(crate) mod error;
 mod middleware;
-mod redirects;
 
-pub use middleware::RetryMiddleware;
-pub use redirects::Redirects;
+pub use middleware::{Redirects, RetryMiddleware};

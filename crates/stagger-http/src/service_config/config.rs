@@ -1,8 +1,18 @@
+//! The parts of a service config.
+
 use core::fmt;
+use core::num::NonZeroU32;
 use core::str::FromStr;
 use core::time::Duration;
 
-use super::{Hedging, MethodRetries, RetryThrottling, ServiceConfigError, read, write};
+use stagger::Ratio;
+use stagger::budget::{BudgetError, Throttle};
+use stagger::hedge::{Hedge, HedgeDelay};
+use stagger_config::service_config::MAX_ATTEMPTS;
+
+use super::retries::{MethodRetries, Unmapped};
+use super::text;
+use crate::grpc::Codes;
 
 /// A service config: the attempt policies of methods, and the retry throttling that they share.
 ///
@@ -129,14 +139,14 @@ impl FromStr for ServiceConfig {
     /// Returns an error if the text is not JSON, or is a config that gRPC rejects. It lists every problem, with its path and
     /// how to fix it.
     fn from_str(json: &str) -> Result<Self, ServiceConfigError> {
-        read::service_config(json)
+        text::service_config(json)
     }
 }
 
 impl fmt::Display for ServiceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // It could fail only for NaN, which a config cannot contain.
-        write::writer(self).fmt(f)
+        text::writer(self).fmt(f)
     }
 }
 
@@ -149,3 +159,158 @@ impl fmt::Display for MethodName {
         }
     }
 }
+
+/// `retryThrottling`: the retry allowance that all methods of a server share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryThrottling {
+    max_tokens: u32,
+    token_ratio: Ratio,
+}
+
+impl RetryThrottling {
+    /// Creates the setting from the maximum number of tokens and the tokens that a success returns. Only three decimals of the
+    /// ratio count; it may exceed one.
+    ///
+    /// # Errors
+    /// The same as [`Throttle::new`].
+    pub fn new(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
+        Throttle::new(max_tokens, token_ratio)?;
+        Ok(Self { max_tokens, token_ratio: thousandths(token_ratio.as_millionths() / 1_000) })
+    }
+
+    /// Creates the setting that corresponds to a budget.
+    #[must_use]
+    pub fn from_budget(budget: &Throttle) -> Self {
+        let snapshot = budget.snapshot();
+        Self { max_tokens: snapshot.max_milli_tokens / 1_000, token_ratio: thousandths(snapshot.milli_ratio) }
+    }
+
+    /// Creates a budget with this setting and all of its tokens. Share one among all calls to the same server name.
+    #[must_use]
+    pub fn to_budget(self) -> Throttle {
+        match Throttle::new(self.max_tokens, self.token_ratio) {
+            Ok(throttle) => throttle,
+            Err(_) => unreachable!("`new` and `from_budget` have validated both numbers"),
+        }
+    }
+
+    /// Returns the maximum number of tokens, which is also the initial number. Range: 1 to 1000.
+    #[must_use]
+    pub const fn max_tokens(self) -> u32 {
+        self.max_tokens
+    }
+
+    /// Returns the tokens that a success returns. Range: 0.001 to 1000, in whole thousandths.
+    #[must_use]
+    pub const fn token_ratio(self) -> Ratio {
+        self.token_ratio
+    }
+}
+
+const fn thousandths(n: u32) -> Ratio {
+    Ratio::millionths(n * 1_000)
+}
+
+/// `hedgingPolicy`: how many attempts of a call may be in flight, and how far apart they start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hedging {
+    attempts: NonZeroU32,
+    delay: Duration,
+    non_fatal: Codes,
+}
+
+impl Hedging {
+    pub(super) fn from_fields(attempts: NonZeroU32, delay: Duration, non_fatal: Codes) -> Self {
+        Self { attempts: attempts.min(MAX), delay, non_fatal }
+    }
+
+    /// Maps a hedge, with the codes that do not end a call. Also returns the settings that a service config cannot express.
+    ///
+    /// # Errors
+    /// Returns an error if the hedge launches no copies, or its delay has no counterpart in gRPC.
+    pub fn from_hedge(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
+        let attempts = NonZeroU32::MIN.saturating_add(hedge.max_copies());
+        if attempts < MIN {
+            return Err(ServiceConfigError::one("the hedge launches no copies; omit hedgingPolicy"));
+        }
+        let mut unmapped = Vec::new();
+        if attempts > MAX {
+            unmapped.push(Unmapped::MaxAttempts(Some(attempts)));
+        }
+        let delay = match hedge.delay() {
+            HedgeDelay::Fixed(delay) => delay,
+            HedgeDelay::Quantile { share, until_known } => {
+                unmapped.push(Unmapped::Quantile(share));
+                until_known
+            }
+            // `HedgeDelay` is non-exhaustive.
+            _ => {
+                return Err(ServiceConfigError::one("gRPC has no counterpart of the hedge's delay; use a fixed delay"));
+            }
+        };
+        Ok((Self::from_fields(attempts, delay, non_fatal), unmapped))
+    }
+
+    /// Returns the hedge.
+    #[must_use]
+    pub const fn to_hedge(self) -> Hedge {
+        Hedge::after(self.delay).with_max_copies(self.attempts.get() - 1)
+    }
+
+    /// Returns the maximum number of attempts, including the first. Range: 2 to 5.
+    #[must_use]
+    pub const fn max_attempts(self) -> NonZeroU32 {
+        self.attempts
+    }
+
+    /// Returns the delay between the starts of consecutive attempts. If it is zero, all of them start at once.
+    #[must_use]
+    pub const fn delay(self) -> Duration {
+        self.delay
+    }
+
+    /// Returns the codes that do not end the call: after one of them, the next attempt starts immediately. Any other code ends
+    /// the call.
+    #[must_use]
+    pub const fn non_fatal_codes(self) -> Codes {
+        self.non_fatal
+    }
+}
+
+const MIN: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+const MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(MAX_ATTEMPTS - 1);
+
+/// An error in a service config. It lists every problem, each with its path and how to fix it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceConfigError {
+    problems: Vec<String>,
+}
+
+impl ServiceConfigError {
+    pub(super) fn one(problem: impl Into<String>) -> Self {
+        Self { problems: vec![problem.into()] }
+    }
+
+    /// There is at least one problem.
+    pub(super) const fn all(problems: Vec<String>) -> Self {
+        Self { problems }
+    }
+
+    /// Returns `value` if there are no problems, and the error otherwise.
+    pub(super) fn unless<T>(problems: Vec<String>, value: T) -> Result<T, Self> {
+        if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
+    }
+
+    /// Returns the problems, in the order in which they were found.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(String::as_str)
+    }
+}
+
+impl fmt::Display for ServiceConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("; "))
+    }
+}
+
+impl core::error::Error for ServiceConfigError {}

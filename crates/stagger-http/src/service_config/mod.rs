@@ -44,17 +44,10 @@
 //! the configs that a channel refuses, and tells where each value stands.
 
 mod config;
-mod error;
-mod hedging;
-mod read;
 mod retries;
-mod throttling;
-mod unmapped;
-mod write;
+mod text;
 
-pub use config::{AttemptPolicy, MethodConfig, MethodName, ServiceConfig};
-pub use error::ServiceConfigError;
-pub use hedging::Hedging;
-pub use retries::MethodRetries;
-pub use throttling::RetryThrottling;
-pub use unmapped::Unmapped;
+pub use config::{
+    AttemptPolicy, Hedging, MethodConfig, MethodName, RetryThrottling, ServiceConfig, ServiceConfigError,
+};
+pub use retries::{MethodRetries, Unmapped};

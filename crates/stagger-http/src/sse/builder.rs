@@ -12,8 +12,8 @@ use tower_service::Service;
 
 use super::client::Client;
 use super::connect::{Connect, ConnectAttempt, Connector, Provider, Repeat};
-use super::error::{BoxError, ConnectionError};
 use super::event::Closed;
+use super::event::{BoxError, ConnectionError};
 use super::parser::{MAX_EVENT_BYTES, is_valid_id};
 use super::transport::Transport;
 

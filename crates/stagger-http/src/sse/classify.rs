@@ -7,9 +7,9 @@ use stagger::reconnect::ReconnectDriver;
 use stagger::time::Tokio;
 use stagger::{Outcome, classify};
 
-use super::error::{ConnectionError, StreamRejected};
+use super::event::{ConnectionError, StreamRejected};
 use crate::hint::server_hint;
-use crate::request::idempotency::Idempotency;
+use crate::request::Idempotency;
 use crate::status;
 
 /// What the end of an attempt or of a stream means.

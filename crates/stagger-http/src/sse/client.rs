@@ -20,7 +20,7 @@ use tower_service::Service;
 use super::builder::{ClientBuilder, OnClosed, Settings};
 use super::classify::{Classification, Classifier};
 use super::connect::{Connect, ConnectAttempt, ConnectFailure, Connecting, Reserved};
-use super::error::{BoxError, ConnectionError};
+use super::event::{BoxError, ConnectionError};
 use super::event::{Closed, Event, Fatal, Opened};
 use super::parser::{Message, Parser};
 use super::stream::EventStream;

@@ -13,13 +13,12 @@ use stagger::admission::ReservationToken;
 use stagger::{FailureKind, Outcome};
 use tokio::time::timeout;
 
-use super::error::{BoxError, ConnectionError, StreamRejected};
+use super::event::{BoxError, ConnectionError, StreamRejected};
 use super::parser::is_valid_id;
 use super::transport::{BoxBody, FromOtherOrigin, SendFailure, Transport};
 use crate::header::RESERVATION_TOKEN;
 use crate::hint::reservation;
-use crate::request::idempotency::Idempotency;
-use crate::request::progress::RequestProgress;
+use crate::request::{Idempotency, RequestProgress};
 
 /// `last-event-id`: the id of the last event that the client received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

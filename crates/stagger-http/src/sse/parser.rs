@@ -12,7 +12,7 @@ use crate::header::parse_digits;
 /// The default limit of an event.
 pub(super) const MAX_EVENT_BYTES: usize = 1 << 20;
 /// The longest id: each attempt sends it in a header, and servers accept about 8 KiB of headers.
-pub(super) const MAX_ID_BYTES: usize = 4 << 10;
+const MAX_ID_BYTES: usize = 4 << 10;
 /// How much longer than an event a line may be: a byte order mark, the name of a field, a colon and a space.
 const FIELD_NAME: usize = 16;
 /// The capacity that a buffer keeps from one event to the next.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::error::ConnectionError;
+use super::event::ConnectionError;
 use super::parser::{Message, Parser};
 use super::transport::BoxBody;
 

@@ -11,7 +11,7 @@ use http_body::Body;
 use stagger::Outcome;
 use tower_service::Service;
 
-use super::error::BoxError;
+use super::event::BoxError;
 
 /// The body of a response, in chunks.
 pub(super) trait Chunks: Send {

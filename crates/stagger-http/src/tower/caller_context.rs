@@ -11,10 +11,10 @@ use stagger::time::Clock;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::client::Deadline;
 use crate::grpc;
 use crate::header::parse_digits;
 use crate::header::{RETRY_ATTEMPT, TIMEOUT_MS};
-use crate::request::extensions::Deadline;
 
 /// The number of the attempt in the caller's count, from 1, as a request extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

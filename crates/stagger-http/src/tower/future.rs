@@ -13,14 +13,13 @@ use stagger::time::Sleep;
 use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected};
 use tower_service::Service;
 
-use super::error::Error;
+use super::layer::{Settings, SharedSettings};
 use super::replay::ReplayBody;
 use super::replayable_request::ReplayableRequest;
-use super::settings::{Settings, SharedSettings};
 use crate::client::{
     AttemptSpan, BodyDrain, CredentialFuture, StatusFailure, outcome_of_error, poll_begin, poll_refresh,
 };
-use crate::request::progress::RequestProgress;
+use crate::request::RequestProgress;
 
 pin_project! {
     /// The response future of [`RetryService`](super::RetryService): one call with all of its attempts.
@@ -230,5 +229,42 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").field("call", &self.call).finish_non_exhaustive()
+    }
+}
+
+/// The error of a request that ended without a response.
+///
+/// Either the service or the retrier ended it, so the enum is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error<E> {
+    /// The service's own error, from the last attempt.
+    Service(E),
+    /// The circuit breaker was open, the deadline had passed, or the last attempt timed out.
+    Rejected(Rejected),
+}
+
+impl<E> Error<E> {
+    /// Returns the service's own error, if it is one.
+    pub fn into_service_error(self) -> Option<E> {
+        if let Self::Service(error) = self { Some(error) } else { None }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(error) => error.fmt(f),
+            Self::Rejected(refused) => refused.fmt(f),
+        }
+    }
+}
+
+/// Transparent for the service's error: the source is that error's source.
+impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Service(error) => error.source(),
+            Self::Rejected(refused) => refused.source(),
+        }
     }
 }

@@ -1,15 +1,24 @@
 use core::any::Any;
+use core::borrow::Borrow;
+use core::error;
 use core::fmt;
+use core::ops::Deref;
+use core::task::{Context, Poll};
 use std::sync::Arc;
 
-use http::request;
-use stagger::Retrier;
+use bytes::Bytes;
+use http::{Request, Response, request};
+use http_body::Body;
+use stagger::observe::EventError;
+use stagger::time::Sleep;
+use stagger::{Outcome, Retrier};
 use tower_layer::Layer;
+use tower_service::Service;
 
-use super::service::RetryService;
-use super::settings::Settings;
+use super::future::{Error, ResponseFuture};
+use super::replay::ReplayBody;
 use crate::client;
-use crate::request::progress::RequestProgress;
+use crate::request::RequestProgress;
 
 /// A layer that retries the requests of a service. See the [module](super) for what it does.
 ///
@@ -88,9 +97,9 @@ impl<T> RetryLayer<T> {
     /// Adds the rules for requests to object stores. Those of the application come first. `outcome` and `progress` are for the
     /// errors of their clients.
     #[cfg(any(feature = "object-store", feature = "opendal"))]
-    pub(crate) fn for_storage<E: core::error::Error + 'static>(
+    pub(crate) fn for_storage<E: error::Error + 'static>(
         self,
-        outcome: fn(&E) -> stagger::Outcome,
+        outcome: fn(&E) -> Outcome,
         progress: fn(&E) -> RequestProgress,
     ) -> Self {
         let layer = self.classify_progress(progress).update_common(|settings| {
@@ -98,7 +107,8 @@ impl<T> RetryLayer<T> {
             settings.conditional_writes = client::ConditionalWrites::OnlyIfUnsent;
             let declared = settings.idempotent_if.take();
             settings.idempotent_if = Some(Arc::new(move |head: &request::Parts| {
-                crate::request::storage::is_idempotent(head) || declared.as_ref().is_some_and(|declared| declared(head))
+                crate::adapters::storage::is_idempotent(head)
+                    || declared.as_ref().is_some_and(|declared| declared(head))
             }));
         });
         layer.update(|settings| settings.outcome = Some(Arc::new(move |error| error.downcast_ref().map(outcome))))
@@ -136,5 +146,106 @@ impl<S: Clone, T: Clone> Layer<S> for RetryLayer<T> {
 impl<T> fmt::Debug for RetryLayer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryLayer").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// A service that retries its requests: the service of a [`RetryLayer`](super::RetryLayer).
+///
+/// It is a `Service<Request<B>>` if the inner service is `Clone` and a `Service<Request<`[`ReplayBody<B>`](super::ReplayBody)`>>`.
+/// Otherwise the compiler says, for example, that the method `oneshot` exists, but its trait bounds were not satisfied.
+#[derive(Clone)]
+pub struct RetryService<S, T> {
+    pub(super) inner: S,
+    pub(super) settings: Arc<Settings>,
+    pub(super) timer: T,
+}
+
+impl<S, T, B, R> Service<Request<B>> for RetryService<S, T>
+where
+    S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
+    S::Error: EventError + Unpin,
+    T: Sleep + Clone,
+    B: Body<Data = Bytes> + Unpin,
+    R: Body + Unpin,
+{
+    type Response = Response<R>;
+    type Error = Error<S::Error>;
+    type Future = ResponseFuture<S, T, B, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(Error::Service)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // `poll_ready` was called on `self.inner`, so the call uses that one and leaves the clone.
+        let clone = self.inner.clone();
+        let ready = core::mem::replace(&mut self.inner, clone);
+        ResponseFuture::new(ready, request, &self.settings, self.timer.clone())
+    }
+}
+
+impl<S: fmt::Debug, T> fmt::Debug for RetryService<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryService")
+            .field("inner", &self.inner)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call's reference to its settings: the only reference count that a request increments.
+#[derive(Clone, Debug)]
+pub(super) struct SharedSettings(pub(super) Arc<Settings>);
+
+impl Deref for SharedSettings {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+impl Borrow<Retrier> for SharedSettings {
+    fn borrow(&self) -> &Retrier {
+        &self.0.common.retrier
+    }
+}
+
+/// The settings of a [`RetryLayer`](super::RetryLayer), shared by all of its calls.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) common: client::Settings<request::Parts>,
+    /// The replay limit for bodies, in bytes.
+    pub(super) replay: usize,
+    /// The rules for how far a failed request got; the first one for the error's type applies.
+    pub(super) progress: Vec<ProgressRule>,
+    /// The rule for errors that the retrier has none for, before its built-in ones.
+    pub(super) outcome: Option<OutcomeRule>,
+}
+
+type OutcomeRule = Arc<dyn Fn(&dyn Any) -> Option<Outcome> + Send + Sync>;
+pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
+
+impl Settings {
+    /// Returns the outcome of an error that the retrier has no rule for, if there is a rule here.
+    pub(super) fn default_outcome(&self, error: &dyn Any) -> Option<Outcome> {
+        self.outcome.as_ref()?(error)
+    }
+
+    /// Returns how far the request got that failed with this error, which is `link` as a trait object: by the first rule
+    /// for its type, or else by its chain.
+    pub(super) fn request_progress(
+        &self,
+        error: &dyn Any,
+        link: Option<&(dyn error::Error + 'static)>,
+    ) -> RequestProgress {
+        let classified = self.progress.iter().find_map(|rule| rule(error));
+        classified.or_else(|| link.map(RequestProgress::from_error)).unwrap_or(RequestProgress::MaybeProcessed)
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("common", &self.common).field("replay", &self.replay).finish_non_exhaustive()
     }
 }

@@ -22,19 +22,13 @@
 
 mod admission;
 mod caller_context;
-mod error;
 mod future;
 mod layer;
 mod replay;
 mod replayable_request;
-mod saved_head;
-mod service;
-mod settings;
 
 pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
 pub use caller_context::{CallerAttempt, CallerContextFuture, CallerContextLayer, CallerContextService};
-pub use error::Error;
-pub use future::ResponseFuture;
-pub use layer::RetryLayer;
+pub use future::{Error, ResponseFuture};
+pub use layer::{RetryLayer, RetryService};
 pub use replay::ReplayBody;
-pub use service::RetryService;

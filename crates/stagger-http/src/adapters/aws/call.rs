@@ -11,7 +11,7 @@ use stagger::time::Clock;
 use stagger::{Outcome, PollRetry, Rejected, Retrier};
 
 use super::timer::{SdkTimer, SharedClock};
-use crate::request::idempotency::Idempotency;
+use crate::request::Idempotency;
 
 /// The most polls after which an attempt whose wait is over has begun: one that starts the wait, one that yields, one that
 /// ends it.

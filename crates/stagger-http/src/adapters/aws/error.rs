@@ -1,12 +1,14 @@
+use std::time::SystemTime;
+
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_runtime_api::http::Headers;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use http::StatusCode;
-use stagger::{FailureKind, Outcome};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use stagger::{FailureKind, Outcome, ServerHint};
 
-use super::headers::server_hint;
-use crate::request::idempotency::Idempotency;
-use crate::status;
+use crate::request::Idempotency;
+use crate::{hint, status};
 
 /// The codes with which services of AWS ask for less load.
 const THROTTLED: [&str; 14] = [
@@ -64,4 +66,16 @@ pub(super) fn by_status(response: &HttpResponse) -> Outcome {
     let hint = server_hint(response.headers());
     StatusCode::from_u16(response.status().as_u16())
         .map_or(Outcome::Permanent, |status| status::outcome(status, Idempotency::Declared, hint))
+}
+
+/// Returns the server hint of a response, whose headers are in the SDK's own type.
+pub(super) fn server_hint(headers: &Headers) -> Option<ServerHint> {
+    let pairs = headers
+        .iter()
+        .filter_map(|(name, value)| Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?)));
+    let mut map = HeaderMap::new();
+    for (name, value) in pairs {
+        map.append(name, value);
+    }
+    hint::server_hint(&map, SystemTime::now)
 }

@@ -42,7 +42,6 @@
 
 mod call;
 mod error;
-mod headers;
 mod retries;
 mod timer;
 

@@ -20,11 +20,9 @@ use stagger::time::{Clock, SystemClock};
 use stagger::{FailureKind, Outcome, Retrier};
 
 use super::call::{Call, CallInFlight, Calls};
-use super::error::by_status;
-use super::headers::server_hint;
+use super::error::{by_status, server_hint};
 use super::timer::SharedClock;
-use crate::request::idempotency::Idempotency;
-use crate::request::progress::RequestProgress;
+use crate::request::{Idempotency, RequestProgress};
 
 /// The name of both parts.
 const NAME: &str = "stagger";

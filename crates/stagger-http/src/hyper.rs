@@ -7,10 +7,10 @@ use hyper_util::client::legacy;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 use stagger::{FailureKind, Outcome, classify};
 
-use super::progress::RequestProgress;
+use crate::request::RequestProgress;
 
 /// Returns the progress that one error of a chain tells, if it is one of these.
-pub(super) fn progress(link: &(dyn Error + 'static)) -> Option<RequestProgress> {
+pub(crate) fn progress(link: &(dyn Error + 'static)) -> Option<RequestProgress> {
     if let Some(error) = link.downcast_ref::<legacy::Error>() {
         return error.is_connect().then_some(RequestProgress::NotSent);
     }

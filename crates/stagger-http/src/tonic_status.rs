@@ -4,7 +4,7 @@ use stagger::{Outcome, ServerHint, classify};
 use tonic::Status;
 use tonic_types::StatusExt as _;
 
-use super::response::{outcome_by, pushback};
+use crate::grpc::{outcome_by, pushback};
 
 /// Classifies a status of tonic, given that the method is idempotent. It is the rule for calls without a
 /// [layer](crate::tower::RetryLayer):

@@ -1,7 +1,69 @@
+//! Whether a request may be sent again, and how far it got.
+
 use core::error::Error;
+use core::fmt;
 use std::io;
 
+use http::{HeaderMap, Method};
 use stagger::classify;
+
+use crate::header::IDEMPOTENCY_KEY;
+
+/// Whether, and why, a request may be sent more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Idempotency {
+    /// Its method is idempotent (RFC 9110 §9.2.2).
+    ByMethod,
+    /// It carries an `Idempotency-Key`.
+    ByKey,
+    /// The application declares it idempotent, with `idempotent_if`.
+    Declared,
+    /// It is not idempotent: a retry is safe only if the server has not processed it.
+    OnlyIfUnsent,
+}
+
+impl Idempotency {
+    /// Determines the idempotency of a request from its method and headers.
+    ///
+    /// A request with an `Idempotency-Key` is idempotent [by key](Self::ByKey), whatever its method. Otherwise GET, HEAD,
+    /// OPTIONS, TRACE, PUT and DELETE are idempotent [by method](Self::ByMethod).
+    ///
+    /// ```
+    /// use http::{HeaderMap, Method};
+    /// use stagger_http::Idempotency;
+    ///
+    /// assert_eq!(Idempotency::from_request(&Method::PUT, &HeaderMap::new()), Idempotency::ByMethod);
+    /// assert_eq!(Idempotency::from_request(&Method::POST, &HeaderMap::new()), Idempotency::OnlyIfUnsent);
+    /// ```
+    #[must_use]
+    pub fn from_request(method: &Method, headers: &HeaderMap) -> Self {
+        if headers.contains_key(IDEMPOTENCY_KEY) {
+            Self::ByKey
+        } else if method.is_idempotent() {
+            Self::ByMethod
+        } else {
+            Self::OnlyIfUnsent
+        }
+    }
+
+    /// Returns whether a request that got as far as `progress` may be sent again.
+    #[must_use]
+    pub const fn allows_retry(self, progress: RequestProgress) -> bool {
+        !matches!((self, progress), (Self::OnlyIfUnsent, RequestProgress::MaybeProcessed))
+    }
+}
+
+impl fmt::Display for Idempotency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ByMethod => "its method is idempotent",
+            Self::ByKey => "it carries an Idempotency-Key",
+            Self::Declared => "it is declared idempotent",
+            Self::OnlyIfUnsent => "it is not idempotent; add an Idempotency-Key or declare it with `idempotent_if`",
+        })
+    }
+}
 
 /// How far a failed request got. Together with its [`Idempotency`](crate::Idempotency) it decides whether a retry is safe.
 ///
@@ -13,7 +75,7 @@ pub enum RequestProgress {
     /// The server may have processed some or all of the request.
     MaybeProcessed,
     /// The request was certainly not processed: it was cancelled before any of it was written, the server refused its stream
-    /// or excluded it when it went away, or the server rejected it with a [reservation](crate::hint::reservation).
+    /// or excluded it when it went away, or the server rejected it with a [reservation](crate::hint).
     /// Retried once per call without a delay, or at the reserved time; later ones wait like other failures.
     NotProcessed,
 }
@@ -53,7 +115,7 @@ fn of_link(link: &(dyn Error + 'static)) -> Option<RequestProgress> {
         return Some(RequestProgress::NotProcessed);
     }
     #[cfg(feature = "hyper")]
-    if let Some(progress) = super::hyper::progress(link) {
+    if let Some(progress) = crate::hyper::progress(link) {
         return Some(progress);
     }
     link.downcast_ref().filter(|error| is_unconnected(error)).map(|_| RequestProgress::NotSent)
