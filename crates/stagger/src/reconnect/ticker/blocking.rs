@@ -3,11 +3,11 @@ use core::time::Duration;
 
 use stagger_core::{Ratio, Seed};
 
-use super::periodic::Periodic;
-use super::scheduled::Scheduled;
 use super::state::{TickerState, TickerStep};
-use super::steps::steps;
-use super::tick::Tick;
+use super::ticker::Tick;
+use super::ticker::steps;
+use super::times::Periodic;
+use super::times::Scheduled;
 use super::times::Times;
 use crate::retrier::handle::Retrier;
 use crate::time::cancel::Cancel;

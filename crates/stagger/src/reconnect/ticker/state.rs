@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::Instant;
 
-use super::tick::Tick;
+use super::ticker::Tick;
 use super::times::Times;
 use crate::time::Clock;
 

@@ -1,17 +1,15 @@
+//! Ticks in async code, and what the async and the blocking ticker share.
+
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use stagger_core::{Ratio, Seed};
+use stagger_core::{Instant, Ratio, Seed};
 
-use super::periodic::Periodic;
-use super::scheduled::Scheduled;
 use super::state::{TickerState, TickerStep};
-use super::steps::steps;
-use super::tick::Tick;
-use super::times::Times;
+use super::times::{Periodic, Scheduled, Times};
 use crate::call::coop;
 use crate::retrier::handle::Retrier;
 use crate::time::Sleep;
@@ -193,3 +191,73 @@ impl<S: Times, T: Sleep, N: Future + Unpin> futures_core::Stream for Ticker<S, T
         self.get_mut().poll_tick(cx)
     }
 }
+
+/// One tick of a ticker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tick {
+    /// Number of the tick, from 1.
+    pub number: u64,
+    /// Instant at which the tick was yielded, on the clock of the ticker's timer.
+    pub at: Instant,
+    /// Ticks of an [`interval`](crate::reconnect::interval) that were skipped before this one, because they were not
+    /// requested in time. Always 0 for a ticker that follows a policy, because its delays run from the request.
+    pub missed: u64,
+}
+
+/// Implements for `Ticker` everything but ticking and cancellation.
+macro_rules! steps {
+    ($Timer:ident $(, $N:ident)?) => {
+        impl<T: $Timer> Ticker<Scheduled, T> {
+            /// Creates a ticker that follows a policy, or the policy of a [`Retrier`], on this timer. The retrier's
+            /// listeners receive every wait, under its name. Its guards do not apply: a tick is not an attempt.
+            #[must_use]
+            pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
+                Self::from_times(Scheduled::new(retrier.into()), timer)
+            }
+        }
+
+        impl<T: $Timer $(, $N)?> Ticker<Periodic, T $(, $N)?> {
+            /// Sets the time within which the first tick comes, not counting its jitter. Default: one period. Call it
+            /// before the first tick.
+            #[must_use]
+            pub fn spread(mut self, spread: Duration) -> Self {
+                self.state.times.spread = spread;
+                self
+            }
+        }
+
+        impl<S: Times, T: $Timer $(, $N)?> Ticker<S, T $(, $N)?> {
+            /// Sets the seed that the ticks are drawn from; with a policy, its delays equal those of
+            /// [`Policy::delays`](crate::Policy::delays). Call it before the first tick.
+            ///
+            /// Tickers that share a seed tick in lockstep: use it for tests and reports.
+            #[must_use]
+            pub fn seed(mut self, seed: Seed) -> Self {
+                self.state.times.set_seed(seed);
+                self
+            }
+
+            /// Restarts the schedule, as if the latest tick had been the first. The next tick comes after the first
+            /// delay, counted from its request; for an interval, one period from now. Limits on ticks and time restart,
+            /// too. A ticker that has ended stays ended.
+            pub fn reset(&mut self) {
+                self.state.restart(&self.timer);
+            }
+
+            /// Returns the number of ticks yielded.
+            #[must_use]
+            pub const fn ticks(&self) -> u64 {
+                self.state.yielded()
+            }
+        }
+
+        impl<S: fmt::Debug, T: $Timer $(, $N)?> fmt::Debug for Ticker<S, T $(, $N)?> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+pub(super) use steps;
