@@ -13,7 +13,7 @@ use http_body::Body;
 use stagger::machine::{Generation, ReconnectPhase, ReconnectStep, Unreachable};
 use stagger::reconnect::ReconnectDriver;
 use stagger::time::{Sleep as _, Tokio};
-use stagger::{Cause, DelaySource, Outcome, Rejected, Retrier, ServerHint, StopReason, scope};
+use stagger::{DelaySource, Outcome, Rejected, Retrier, ServerHint, StopReason, scope};
 use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
@@ -269,7 +269,7 @@ impl Client {
         } else {
             self.apply(&step);
         }
-        let closed = Closed { cause, retry_in, attempt, unreachable: self.driver.unreachable() };
+        let closed = Closed::new(cause, retry_in, attempt, self.driver.unreachable());
         if let Some(on_closed) = &mut self.on_closed {
             on_closed(&closed);
         }
@@ -330,11 +330,10 @@ impl Client {
 
     /// Returns the error of a client whose guards rejected an attempt to connect.
     fn rejected(&self, stop: StopReason) -> Fatal {
-        let cause = match self.driver.error::<ConnectionError>(stop, None).into_cause() {
-            Cause::Operation(cause) => cause,
-            Cause::Rejected(Rejected::BreakerOpen(open)) => ConnectionError::BreakerOpen(open),
-            Cause::Rejected(Rejected::Quiet { retry_in }) => ConnectionError::Quiet { retry_in },
-            Cause::Rejected(_) => ConnectionError::ClosedLocally,
+        let cause = match self.driver.rejection(stop) {
+            Rejected::BreakerOpen(open) => ConnectionError::BreakerOpen(open),
+            Rejected::Quiet { retry_in } => ConnectionError::Quiet { retry_in },
+            _ => ConnectionError::ClosedLocally,
         };
         Fatal::new(stop, cause, self.driver.attempts())
     }

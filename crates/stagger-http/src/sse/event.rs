@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
 use stagger::machine::Unreachable;
-use stagger::{BreakerOpen, PolicyError, Rejected, StopReason, display_chain};
+use stagger::{BreakerOpen, PolicyError, Rejected, display_chain, reconnect};
 
 use super::parser::{Message, ParseError};
 
@@ -48,68 +48,12 @@ pub struct Opened {
 }
 
 /// The details of a failed attempt or of a stream that ended.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Closed {
-    /// The reason.
-    pub cause: ConnectionError,
-    /// Time until the next attempt; `None` if there is none.
-    pub retry_in: Option<Duration>,
-    /// The number of the attempt that failed, or that had opened the stream.
-    pub attempt: u32,
-    /// For how long and how many attempts the server could not be reached, if at least ten attempts in a row have
-    /// failed.
-    pub unreachable: Option<Unreachable>,
-}
+pub type Closed = reconnect::Closed<ConnectionError>;
 
 /// The error of a client that has given up: the last failure was permanent, or a limit of the policy was reached.
 ///
 /// [`source`](Error::source) is the last [`ConnectionError`].
-#[derive(Clone, Debug)]
-pub struct Fatal {
-    stop_reason: StopReason,
-    cause: ConnectionError,
-    attempts: u32,
-}
-
-impl Fatal {
-    pub(super) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
-        Self { stop_reason, cause, attempts }
-    }
-
-    /// Returns the reason for giving up: [`StopReason::Permanent`] if another attempt would fail in the same way.
-    #[must_use]
-    pub const fn stop_reason(&self) -> StopReason {
-        self.stop_reason
-    }
-
-    /// Returns the last failure.
-    #[must_use]
-    pub const fn cause(&self) -> &ConnectionError {
-        &self.cause
-    }
-
-    /// Returns the number of attempts since the last healthy stream.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.attempts
-    }
-}
-
-/// `gave up after 10 attempts, every attempt was used`; with `{:#}`, followed by the last failure.
-impl fmt::Display for Fatal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{s}, {}", self.attempts, self.stop_reason)?;
-        if f.alternate() { write!(f, ": {}", self.cause) } else { Ok(()) }
-    }
-}
-
-impl Error for Fatal {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.cause)
-    }
-}
+pub type Fatal = reconnect::Fatal<ConnectionError>;
 
 /// The error of a request provider or of an HTTP client.
 pub type BoxError = Box<dyn Error + Send + Sync>;

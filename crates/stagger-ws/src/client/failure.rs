@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use http::header::LOCATION;
 use http::{HeaderMap, Response, StatusCode};
-use stagger::machine::Unreachable;
-use stagger::{BreakerOpen, Rejected, StopReason};
+use stagger::{BreakerOpen, Rejected, reconnect};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
@@ -251,87 +250,9 @@ impl fmt::Debug for UpgradeRejected {
 }
 
 /// The details of a failed attempt or a lost connection.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Closed {
-    /// The reason.
-    pub cause: ConnectionError,
-    /// Time until the next attempt; `None` if there is none.
-    pub retry_in: Option<Duration>,
-    /// The number of the attempt that failed, or that had opened the connection.
-    pub attempt: u32,
-    /// For how long and how many attempts the server could not be reached, if at least ten attempts in a row have
-    /// failed.
-    pub unreachable: Option<Unreachable>,
-}
+pub type Closed = reconnect::Closed<ConnectionError>;
 
 /// The error of a client that has given up: the last failure was permanent, or a limit of the policy was reached.
 ///
 /// [`source`](Error::source) is the last [`ConnectionError`].
-#[derive(Clone, Debug)]
-pub struct Fatal {
-    stop_reason: StopReason,
-    cause: ConnectionError,
-    attempts: u32,
-}
-
-impl Fatal {
-    pub(super) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
-        Self { stop_reason, cause, attempts }
-    }
-
-    /// Creates the error for a client that was closed on this side.
-    pub(super) const fn closed_locally() -> Self {
-        Self::new(StopReason::Cancelled, ConnectionError::ClosedLocally, 0)
-    }
-
-    /// Returns the reason for giving up: [`StopReason::Permanent`] if another attempt would fail in the same way.
-    #[must_use]
-    pub const fn stop_reason(&self) -> StopReason {
-        self.stop_reason
-    }
-
-    /// Returns the last failure.
-    #[must_use]
-    pub const fn cause(&self) -> &ConnectionError {
-        &self.cause
-    }
-
-    /// Returns the number of attempts since the last healthy connection.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.attempts
-    }
-}
-
-/// `gave up after 10 attempts, every attempt was used`; with `{:#}`, followed by the last failure.
-impl fmt::Display for Fatal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{s}, {}", self.attempts, self.stop_reason)?;
-        if f.alternate() { write!(f, ": {}", self.cause) } else { Ok(()) }
-    }
-}
-
-impl Error for Fatal {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        stagger::classify::provide_stop_reason(self.stop_reason);
-        Some(&self.cause)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stop_reason_finds_why_a_client_gave_up_through_boxes() {
-        for (fatal, want) in [
-            (Fatal::closed_locally(), StopReason::Cancelled),
-            (Fatal::new(StopReason::Attempts, ConnectionError::ClosedLocally, 3), StopReason::Attempts),
-        ] {
-            let boxed: Box<dyn Error> = io::Error::other(fatal).into();
-            assert_eq!(stagger::stop_reason(&*boxed), Some(want));
-        }
-    }
-}
+pub type Fatal = reconnect::Fatal<ConnectionError>;

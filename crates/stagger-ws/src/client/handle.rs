@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use futures_channel::mpsc::UnboundedSender;
 use futures_util::task::AtomicWaker;
+use stagger::StopReason;
 use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::ack_window::UnackedMessages;
 use super::events::ConnectionState;
-use super::failure::Fatal;
+use super::failure::{ConnectionError, Fatal};
 use super::outbox::{SendError, SendErrorKind};
 use super::outbox_queue::{Completion, LinkState, OutboxQueue};
 
@@ -148,7 +149,7 @@ impl Handle {
         match settled.as_deref() {
             Ok(ConnectionState::Open) => Ok(()),
             Ok(ConnectionState::Closed(Some(fatal))) => Err(fatal.clone()),
-            _ => Err(Fatal::closed_locally()),
+            _ => Err(Fatal::new(StopReason::Cancelled, ConnectionError::ClosedLocally, 0)),
         }
     }
 

@@ -8,7 +8,7 @@ use http::Response;
 use stagger::machine::{Generation, ReconnectPhase, ReconnectStep, Unreachable};
 use stagger::reconnect::ReconnectDriver;
 use stagger::time::{Clock as _, Sleep as _, Tokio};
-use stagger::{Cause, DelaySource, Outcome, Rejected, StopReason};
+use stagger::{DelaySource, Outcome, Rejected, StopReason};
 use tokio::time::{Instant, Sleep};
 
 use super::builder::{ClientBuilder, OnClosed};
@@ -348,7 +348,7 @@ impl ReconnectLoop {
             _ => None,
         };
         let report = self.driver.take_unreachable_report();
-        let closed = Closed { cause, retry_in, attempt, unreachable };
+        let closed = Closed::new(cause, retry_in, attempt, unreachable);
         telemetry::log_closed(self.target(), &closed, stopped, report);
         if let Some(on_closed) = &mut self.on_closed {
             on_closed(&closed);
@@ -371,11 +371,10 @@ impl ReconnectLoop {
 
     /// Returns the error of a client whose guards rejected an attempt to connect.
     fn rejected(&self, stop: StopReason) -> Fatal {
-        let cause = match self.driver.error::<ConnectionError>(stop, None).into_cause() {
-            Cause::Operation(cause) => cause,
-            Cause::Rejected(Rejected::BreakerOpen(open)) => ConnectionError::BreakerOpen(open),
-            Cause::Rejected(Rejected::Quiet { retry_in }) => ConnectionError::Quiet { retry_in },
-            Cause::Rejected(_) => ConnectionError::ClosedLocally,
+        let cause = match self.driver.rejection(stop) {
+            Rejected::BreakerOpen(open) => ConnectionError::BreakerOpen(open),
+            Rejected::Quiet { retry_in } => ConnectionError::Quiet { retry_in },
+            _ => ConnectionError::ClosedLocally,
         };
         Fatal::new(stop, cause, self.driver.attempts())
     }

@@ -214,7 +214,7 @@ impl Session {
     }
 
     fn on_closed_locally(&mut self, attempt: u32, retry_in: Option<Duration>) {
-        self.on_closed(Closed { cause: ConnectionError::ClosedLocally, retry_in, attempt, unreachable: None });
+        self.on_closed(Closed::new(ConnectionError::ClosedLocally, retry_in, attempt, None));
     }
 
     fn on_stopped(&mut self, fatal: Option<Fatal>) {

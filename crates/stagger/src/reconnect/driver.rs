@@ -271,7 +271,8 @@ impl<C: Clock> ReconnectDriver<C> {
         Error::new(stop, self.machine.attempt(), self.elapsed(), cause)
     }
 
-    fn rejection(&self, stop: StopReason) -> Rejected {
+    /// Returns why no attempt was made, for a client whose guards rejected it for this reason.
+    pub fn rejection(&self, stop: StopReason) -> Rejected {
         match (stop, guards(&self.retrier).breaker) {
             (StopReason::Breaker, Some(breaker)) => {
                 Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
