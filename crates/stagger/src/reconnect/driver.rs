@@ -23,11 +23,10 @@ use crate::time::{Clock, entropy};
 /// over. Dropping it at any point settles the permits that it holds.
 ///
 /// A listener receives one event for every attempt to connect and every loss: [`Action::Retry`] with the delay,
-/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. If a
-/// [quiet period](Retrier::quiet_period) holds an attempt, it receives [`Action::Held`], and [`Action::Resumed`] when the
-/// attempt begins. After ten failed attempts in a row,
-/// and then each time the outage has lasted twice as long, the event says that the server is
-/// [unreachable](Event::unreachable).
+/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. If a [quiet
+/// period](Retrier::quiet_period) holds an attempt, it receives [`Action::Held`], and [`Action::Resumed`] when the
+/// attempt begins. After ten failed attempts in a row, and then each time the outage has lasted twice as long, the
+/// event says that the server is [unreachable](Event::unreachable).
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,7 +40,8 @@ use crate::time::{Clock, entropy};
 /// let clock = VirtualClock::new();
 /// let mut driver = ReconnectDriver::new(Retrier::new(POLICY).named("broker"), clock.clone());
 /// let ReconnectStep::Connect { generation } = driver.reconnect_now() else { panic!() };
-/// let ReconnectStep::Wait { after, .. } = driver.ended(generation, Outcome::TRANSIENT, Some(&"refused")) else { panic!() };
+/// let step = driver.ended(generation, Outcome::TRANSIENT, Some(&"refused"));
+/// let ReconnectStep::Wait { after, .. } = step else { panic!() };
 /// assert_eq!(after, Duration::from_secs(1));
 /// clock.advance(after);
 /// assert!(matches!(driver.due(), ReconnectStep::Connect { .. }));
@@ -53,7 +53,7 @@ pub struct ReconnectDriver<C: Clock> {
     seed: Seed,
     episode_start: Instant,
     unreachable_report: Option<Unreachable>,
-    /// The end of the machine's wait, if it was spread again.
+    /// When the wait ends that was spread again. The machine does not know of it, since its own wait is over.
     postponed: Option<Instant>,
     /// The attempt is due, and waits for a quiet period to end.
     is_held: bool,
@@ -115,8 +115,8 @@ impl<C: Clock> ReconnectDriver<C> {
         self.machine.attempt()
     }
 
-    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
-    /// failed; see [`ReconnectMachine::unreachable`].
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row
+    /// have failed; see [`ReconnectMachine::unreachable`].
     pub const fn unreachable(&self) -> Option<Unreachable> {
         self.machine.unreachable()
     }
@@ -142,11 +142,11 @@ impl<C: Clock> ReconnectDriver<C> {
         self.due_at(self.clock.now())
     }
 
-    /// Connects after a timer has fired whose ticks may round a wait down. Only a hint is enforced to the nanosecond; any
-    /// other wait is over.
+    /// Connects after a timer has fired whose ticks may round a wait down. Only a hint is enforced to the nanosecond;
+    /// any other wait is over.
     ///
-    /// If the wait ended more than a second ago, the machine has slept or the process was stopped. Other timers fire in the
-    /// same instant, so the wait is spread again, once: the step is another wait, see [`spread_again`].
+    /// If the wait ended more than a second ago, the machine has slept or the process was stopped. Other timers fire in
+    /// the same instant, so the wait is spread again, once: the step is another wait, see [`spread_again`].
     pub fn timer_fired(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.clock.now();
         if let Some(step) = self.spread_again(now) {
@@ -172,12 +172,12 @@ impl<C: Clock> ReconnectDriver<C> {
     }
 
     fn due_at(&mut self, now: Instant) -> ReconnectStep {
-        match (self.phase(), self.postponed) {
-            (ReconnectPhase::Waiting { until }, Some(_)) if now < until => {
+        if let (ReconnectPhase::Waiting { .. }, Some(until)) = (self.machine.phase(), self.postponed) {
+            if now < until {
                 return ReconnectStep::Wait { after: until.saturating_since(now), until, source: DelaySource::Spread };
             }
-            _ => self.postponed = None,
         }
+        self.postponed = None;
         let was = self.machine.phase();
         let step = self.machine.due(self.retrier.policy(), now, &guards(&self.retrier));
         if self.machine.phase() != was {
@@ -267,7 +267,10 @@ impl<C: Clock> ReconnectDriver<C> {
 
     /// Returns the error of an episode that was given up, with the last error if there was one.
     pub fn error<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
-        let cause = last.map_or_else(|| Cause::Rejected(self.rejection(stop)), Cause::Operation);
+        let cause = match last {
+            Some(error) => Cause::Operation(error),
+            None => Cause::Rejected(self.rejection(stop)),
+        };
         Error::new(stop, self.machine.attempt(), self.elapsed(), cause)
     }
 

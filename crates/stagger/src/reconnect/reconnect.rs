@@ -17,7 +17,8 @@ use crate::time::{BlockingSleep, Clock, Sleep, ThreadSleep};
 ///
 /// It returns one connection at a time. [`next`](Self::next) connects, according to the policy's spread, backoff,
 /// limits and health settings; when the returned connection is lost, call it again. How long that connection lasted
-/// decides whether the backoff is reset: see [`ReconnectMachine`](crate::machine::ReconnectMachine), which makes every decision.
+/// decides whether the backoff is reset: see [`ReconnectMachine`](crate::machine::ReconnectMachine), which makes every
+/// decision.
 ///
 /// If the machine sleeps during a wait, or the process is stopped, the wait is spread again when it goes on; see
 /// [`ReconnectDriver::timer_fired`].
@@ -88,8 +89,8 @@ impl<F, T: Clock> Reconnect<F, T> {
         self.driver.phase()
     }
 
-    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
-    /// failed since the last connection was open. To be told while [`next`](Self::next) is waiting, listen to the
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row
+    /// have failed since the last connection was open. To be told while [`next`](Self::next) is waiting, listen to the
     /// retrier's [events](crate::observe::Event::unreachable).
     #[must_use]
     pub const fn unreachable(&self) -> Option<Unreachable> {

@@ -77,7 +77,7 @@ impl<S: Times, T: BlockingSleep> Ticker<S, T> {
     }
 
     fn wait(&mut self, length: Duration) {
-        self.state.attend();
+        self.state.awaited();
         let mut left = Some(length);
         while let Some(length) = left {
             match &self.cancel {

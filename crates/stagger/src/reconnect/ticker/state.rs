@@ -17,7 +17,7 @@ pub(crate) struct TickerState<S> {
     /// The end of the current wait; `None` if it was spread again already.
     wait_end: Option<Instant>,
     /// Whether the current request for a tick has found the timer running.
-    is_attended: bool,
+    is_awaited: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) enum TickerStep {
 
 impl<S: Times> TickerState<S> {
     pub(crate) const fn new(times: S) -> Self {
-        Self { times, phase: Phase::Fresh, yielded: 0, wait_end: None, is_attended: false }
+        Self { times, phase: Phase::Fresh, yielded: 0, wait_end: None, is_awaited: false }
     }
 
     /// Advances to the next step when a tick is requested.
@@ -71,23 +71,24 @@ impl<S: Times> TickerState<S> {
 
     /// Records a new request for a tick.
     pub(crate) const fn requested(&mut self) {
-        self.is_attended = false;
+        self.is_awaited = false;
     }
 
     /// Records that a request has found the timer running, and waits for it.
-    pub(crate) const fn attend(&mut self) {
-        self.is_attended = true;
+    pub(crate) const fn awaited(&mut self) {
+        self.is_awaited = true;
     }
 
-    /// Records that the timer has fired. Returns for how long it is to be armed again, if the wait was overslept. If nobody
-    /// waited for it, it is the program that comes late, and the tick is yielded.
+    /// Records that the timer has fired. Returns for how long it is to be armed again, if the wait was overslept. If
+    /// nobody waited for it, it is the program that comes late, and the tick is yielded.
     pub(crate) fn timer_fired(&mut self, clock: &impl Clock) -> Option<Duration> {
-        let end = self.wait_end.take().filter(|_| self.is_attended);
-        let again = end.and_then(|end| self.times.overslept(end, clock.now()));
-        if again.is_none() {
-            self.phase = Phase::Due;
+        if let (Some(end), true) = (self.wait_end.take(), self.is_awaited) {
+            if let Some(again) = self.times.overslept(end, clock.now()) {
+                return Some(again);
+            }
         }
-        again
+        self.phase = Phase::Due;
+        None
     }
 
     /// Ends the ticker. Idempotent.
@@ -110,10 +111,14 @@ impl<S: Times> TickerState<S> {
     }
 
     fn start_wait(&mut self, wait: Duration, clock: &impl Clock) -> bool {
-        let waits = !wait.is_zero();
-        self.wait_end = waits.then(|| clock.now().saturating_add(wait));
-        self.phase = if waits { Phase::Waiting } else { Phase::Due };
-        waits
+        if wait.is_zero() {
+            self.phase = Phase::Due;
+            self.wait_end = None;
+            return false;
+        }
+        self.phase = Phase::Waiting;
+        self.wait_end = Some(clock.now().saturating_add(wait));
+        true
     }
 
     fn emit(&mut self, clock: &impl Clock) -> TickerStep {

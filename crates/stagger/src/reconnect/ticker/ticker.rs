@@ -78,9 +78,9 @@ steps!(Sleep, N);
 ///   period.
 /// - Missed ticks are skipped. If tick times pass without a request, the next tick is the next one due, and reports how
 ///   many were [`missed`](Tick::missed). A process that was suspended does not resume with a burst, and neither do a
-///   thousand of them. When a tick is awaited and its wait turns out to have ended more than a second ago, it does not come at
-///   once: if more ticks were missed, the next one due comes instead, and otherwise this one, after a random part of the
-///   time for which it is late.
+///   thousand of them. When a tick is awaited and its wait turns out to have ended more than a second ago, it does not
+///   come at once: if more ticks were missed, the next one due comes instead, and otherwise this one, after a random
+///   part of the time for which it is late.
 /// - A period of zero is treated as one nanosecond.
 ///
 /// ```
@@ -155,10 +155,11 @@ impl<S: Times, T: Sleep, N: Future + Unpin> Ticker<S, T, N> {
                     if self.check_cancelled(cx) {
                         continue;
                     }
-                    let sleeping = self.sleeping.as_mut().map(|sleeping| Pin::new(sleeping).poll(cx));
-                    if sleeping.is_some_and(|sleeping| sleeping.is_pending()) {
-                        self.state.attend();
-                        return Poll::Pending;
+                    if let Some(sleeping) = &mut self.sleeping {
+                        if Pin::new(sleeping).poll(cx).is_pending() {
+                            self.state.awaited();
+                            return Poll::Pending;
+                        }
                     }
                     let again = self.state.timer_fired(&self.timer);
                     if let (Some(length), Some(sleeping)) = (again, &mut self.sleeping) {

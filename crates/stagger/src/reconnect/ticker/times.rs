@@ -27,8 +27,8 @@ pub trait Times {
     /// Returns the wait before the next tick, or `None` if there is none.
     fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Option<Duration>;
 
-    /// Returns another wait if the timer of the last one fired long after its `end`: the machine has slept, and the timers of
-    /// all processes fire at once.
+    /// Returns another wait if the timer of the last one fired long after its `end`: the machine has slept, and the
+    /// timers of all processes fire at once.
     fn overslept(&mut self, end: Instant, now: Instant) -> Option<Duration>;
 
     /// Restarts the schedule, as if the latest tick had been the first.
