@@ -1,8 +1,9 @@
-//! Retry rules for the errors of database clients: classifiers for a [`Retrier`](stagger::Retrier), each behind the feature
-//! named for the client.
+//! Retry rules for the errors of database clients: classifiers for a [`Retrier`](stagger::Retrier), each behind the
+//! feature named for the client.
 //!
-//! [`stagger::classify`] classifies the error codes of the servers, and needs no client; the guide's page about databases has a rule for
-//! seven more clients. This crate adds the errors that occur in the client: a lost connection, an exhausted pool, a malformed reply.
+//! [`stagger::classify`] classifies the error codes of the servers, and needs no client; the guide's page about
+//! databases has a rule for seven more clients. This crate adds the errors that occur in the client: a lost connection,
+//! an exhausted pool, a malformed reply.
 //!
 //! ```
 //! # #[cfg(feature = "sqlx")] {
@@ -16,13 +17,14 @@
 //! ```
 //!
 //! **Retry the whole transaction**, not its last statement, and acquire a connection from the pool for each attempt. A
-//! transaction whose connection was lost during the commit may have been committed: to prevent duplicates, give each effect a
-//! key with a unique constraint in the database.
+//! transaction whose connection was lost during the commit may have been committed: to prevent duplicates, give each
+//! effect a key with a unique constraint in the database.
 //!
 //! # Dependencies before 1.0
 //!
-//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
-//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one
+//! before, so a release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on
+//! the major version.
 //!
 //! | dependency | feature | in the interface |
 //! |---|---|---|

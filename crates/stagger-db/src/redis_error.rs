@@ -15,8 +15,8 @@ use stagger::{Outcome, classify};
 /// | no server known to the sentinels or the cluster at the moment | transient |
 /// | all others: authentication, configuration, types, malformed replies | permanent |
 ///
-/// A server without a free connection closes new ones with `ERR max number of clients reached`. The client drops that reply and reports
-/// a lost connection, which is transient and not throttled.
+/// A server without a free connection closes new ones with `ERR max number of clients reached`. The client drops that
+/// reply and reports a lost connection, which is transient and not throttled.
 ///
 /// After a failover, a connection may lead to a server that is no longer the primary: open a new one on `READONLY`.
 #[must_use]

@@ -6,16 +6,21 @@ use stagger::{FailureKind, Outcome, classify};
 ///
 /// | error | outcome |
 /// |---|---|
-/// | database error | by its SQLSTATE: [`classify::sqlstate`]. Serialization failures, deadlocks and connection exceptions are transient, too many connections is throttled, constraint violations are permanent |
+/// | database error | by its SQLSTATE: [`classify::sqlstate`] |
 /// | database error of SQLite | by its result code: [`classify::sqlite`]. A locked database is transient |
-/// | database error of MySQL or MariaDB | with the feature `sqlx-mysql` by its number: [`classify::mysql`]; by its SQLSTATE without, which a lock wait timeout and a read-only server do not have |
+/// | database error of MySQL or MariaDB | with the feature `sqlx-mysql` by its number: [`classify::mysql`] |
 /// | I/O | by [`classify::io`]: lost and refused connections are transient |
 /// | TLS, or the `Any` driver | by the I/O error inside it; permanent without one |
-/// | the pool timed out | local exhaustion: all connections of the pool are in use, or none can be opened. Delays start from the policy's `local_base`, and the failure does not count against the server |
+/// | the pool timed out | local exhaustion: all connections of the pool are in use, or none can be opened |
 /// | all others: row or column not found, decoding errors, closed pool | permanent |
 ///
-/// A pool retries connecting by itself, without jitter, until its `acquire_timeout` has elapsed. Keep that timeout short and
-/// leave the waiting to the policy.
+/// Of the database errors, serialization failures, deadlocks and connection exceptions are transient, too many
+/// connections is throttled, and constraint violations are permanent. Without the feature `sqlx-mysql`, an error of
+/// MySQL is classified by its SQLSTATE, which a lock wait timeout and a read-only server do not have. After local
+/// exhaustion, delays start from the policy's `local_base`, and the failure does not count against the server.
+///
+/// A pool retries connecting by itself, without jitter, until its `acquire_timeout` has elapsed. Keep that timeout
+/// short and leave the waiting to the policy.
 #[must_use]
 pub fn sqlx(error: &Error) -> Outcome {
     match error {
