@@ -1,5 +1,5 @@
-//! hyper-util's client under the tower layer, and a server that is killed while it processes requests: every GET gets its
-//! response, and a POST that may have been processed is not sent a second time.
+//! hyper-util's client under the tower layer, and a server that is killed while it processes requests: every GET gets
+//! its response, and a POST that may have been processed is not sent a second time.
 //!
 //! ```sh
 //! cargo run -p stagger-http --features hyper --example hyper_client
@@ -37,8 +37,8 @@ type Started = Arc<Mutex<Vec<String>>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // With the feature `hyper`, the layer knows what the client's errors say: an attempt that could not connect has sent
-    // nothing. The client has no timeout; this is that of each attempt.
+    // With the feature `hyper`, the layer knows what the client's errors say: an attempt that could not connect has
+    // sent nothing. The client has no timeout; this is that of each attempt.
     let retries = RetryLayer::new(Retrier::new(POLICY).timeout(TIMEOUT));
     let network = Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build_http();
     let client = ServiceBuilder::new().layer(retries).service(network);
@@ -82,7 +82,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         times("payment-while-down")
     );
     assert_eq!((responses.len(), errors.len()), (21, 1));
-    // Whether the first payment was processed is unknown, so it was not sent again. The second had not been sent before.
+    // Whether the first payment was processed is unknown, so it was not sent again. The second had not been sent
+    // before.
     assert_eq!([times("page-0"), times("payment-before"), times("payment-while-down")], [2, 1, 1]);
     server.kill()?;
     Ok(())

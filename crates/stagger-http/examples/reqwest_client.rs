@@ -1,4 +1,5 @@
-//! reqwest with the middleware, against a server that is down, then busy, then up: which requests are retried, and when.
+//! reqwest with the middleware, against a server that is down, then busy, then up: which requests are retried, and
+//! when.
 //!
 //! ```sh
 //! cargo run -p stagger-http --features reqwest-middleware --example reqwest_client
@@ -45,7 +46,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let response = client.post(format!("{shop}/orders")).body("tea").send().await?;
     assert_eq!((response.status(), arrived(&seen)), (StatusCode::OK, vec![("orders", None)]));
 
-    // The server sends `Retry-After`. The retry comes no earlier, and somewhat later, so that clients do not arrive together.
+    // The server sends `Retry-After`. The retry comes no earlier, and somewhat later, so that clients do not arrive
+    // together.
     println!("the price, from a server that is busy for a second:");
     let started = Instant::now();
     let response = client.get(format!("{shop}/price")).send().await?;

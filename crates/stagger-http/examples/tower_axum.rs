@@ -1,6 +1,6 @@
-//! tower layers on both sides: a frontend that retries and a backend with admission control, both on axum. A thundering herd
-//! is admitted at the backend's rate, a caller that retries disables the frontend's retries, and its deadline reaches the
-//! backend.
+//! tower layers on both sides: a frontend that retries and a backend with admission control, both on axum. A thundering
+//! herd is admitted at the backend's rate, a caller that retries disables the frontend's retries, and its deadline
+//! reaches the backend.
 //!
 //! ```sh
 //! cargo run -p stagger-http --example tower_axum

@@ -1,21 +1,28 @@
 //! Admission control over HTTP, for servers: the headers of requests and of rejections.
 //!
-//! With tower, [`AdmissionLayer`](crate::tower::AdmissionLayer) does all of this. These are its parts, for servers without
-//! layers, and for connections that outlive their request: the request for a WebSocket upgrade is answered at once, but it
-//! counts against the concurrency limit until the connection ends.
+//! With tower, [`AdmissionLayer`](crate::tower::AdmissionLayer) does all of this. These are its parts, for servers
+//! without layers, and for connections that outlive their request: the request for a WebSocket upgrade is answered at
+//! once, but it counts against the concurrency limit until the connection ends.
 
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use stagger::Instant;
-use stagger::admission::{AdmissionControl, Admit};
+use stagger::admission::{AdmissionControl, Admit, ReservationToken};
 
 use crate::header::{RESERVATION, RESERVATION_TOKEN, RETRY_AFTER_MS};
 
-/// Asks `admission` whether to admit a request with these headers now, and redeems its reservation token if it carries one.
+/// Asks `admission` whether to admit a request with these headers now, and redeems its reservation token if it carries
+/// one.
 pub fn try_admit(admission: &(impl AdmissionControl + ?Sized), headers: &HeaderMap, now: Instant) -> Admit {
-    let token = headers.get(RESERVATION_TOKEN).and_then(|token| token.to_str().ok()?.parse().ok());
-    token.map_or_else(|| admission.try_admit(now), |token| admission.admit_reserved(&token, now))
+    match reservation_token(headers) {
+        Some(token) => admission.admit_reserved(&token, now),
+        None => admission.try_admit(now),
+    }
+}
+
+fn reservation_token(headers: &HeaderMap) -> Option<ReservationToken> {
+    headers.get(RESERVATION_TOKEN)?.to_str().ok()?.parse().ok()
 }
 
 /// Sets the headers of the 503 response to a request that is not admitted.
@@ -52,8 +59,8 @@ pub fn set_rejection_headers(admitted: Admit, headers: &mut HeaderMap) {
 
 /// Sets `Retry-After`, in whole seconds, and `retry-after-ms`, both rounded up.
 ///
-/// The seconds are at least 1, since `Retry-After: 0` would bring all clients back at the same moment. The delay is a lower
-/// bound; clients are expected to spread themselves beyond it.
+/// The seconds are at least 1, since `Retry-After: 0` would bring all clients back at the same moment. The delay is a
+/// lower bound; clients are expected to spread themselves beyond it.
 pub fn set_retry_after(delay: Duration, headers: &mut HeaderMap) {
     let millis = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     headers.insert(RETRY_AFTER_MS, HeaderValue::from(millis));

@@ -2,22 +2,27 @@
 //!
 //! | retries in gRPC (proposal A6) | here |
 //! |---|---|
-//! | a status without a message is retried if the policy lists its code | same, by [`Codes`] or [`classify::grpc`](stagger::classify::grpc) |
+//! | a status without a message is retried if the policy lists its code | same, by [`Codes`] or [`classify::grpc`] |
 //! | once response headers have been received, the call is not retried | same: [`outcome`] returns `None` |
-//! | a pushback replaces the delay, to the millisecond, without a limit | it is a lower bound, so that clients with the same pushback do not come back together; `hint=exact` does what gRPC does. A pushback longer than the policy's `max-hint` ends the call |
+//! | a pushback replaces the delay, to the millisecond | it is a lower bound, and above `max-hint` ends the call |
 //! | after a pushback, the delays restart with the first one | they continue, since the server is no less busy |
 //! | a negative, malformed or repeated pushback: no retry | same |
 //! | a request that exceeds the buffer is not retried | same |
 //! | a request that the server has not seen or not processed is retried transparently | once, immediately |
 //! | the deadline of a call spans all attempts | same; a retry that would come after the deadline is not waited for |
 //! | each retry carries `grpc-previous-rpc-attempts` | same |
-//! | a failure takes a token, a success returns a fraction of one | same, with [`Throttle`](stagger::budget::Throttle); a response whose headers have been received counts as a success |
+//! | a failure takes a token, a success returns a part of one | same: [`Throttle`](stagger::budget::Throttle) |
+//!
+//! A pushback is a lower bound so that clients with the same one do not come back together; `hint=exact` does what gRPC
+//! does. For the throttle, a response whose headers have been received is a success.
 
 use core::fmt;
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use stagger::{FailureKind, Outcome, ServerHint, classify};
+
+use crate::header::only_value;
 
 #[cfg(feature = "tonic")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tonic")))]
@@ -101,11 +106,12 @@ impl Codes {
     /// Returns the number of the code with this name, ignoring case, or `None` if gRPC has no such code.
     #[must_use]
     pub fn code_from_name(name: &str) -> Option<u32> {
-        (0_u32..).zip(NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(code, _)| code)
+        let code = NAMES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        u32::try_from(code).ok()
     }
 
-    /// Classifies a status with these codes as the retryable ones: a code in the set is transient (`RESOURCE_EXHAUSTED`:
-    /// throttled), any other is permanent, and 0 is a success.
+    /// Classifies a status with these codes as the retryable ones: a code in the set is transient
+    /// (`RESOURCE_EXHAUSTED`: throttled), any other is permanent, and 0 is a success.
     #[must_use]
     pub const fn outcome(self, code: u32) -> Outcome {
         const RESOURCE_EXHAUSTED: u32 = 8;
@@ -134,8 +140,8 @@ impl fmt::Debug for Codes {
     }
 }
 
-/// `grpc-retry-pushback-ms`, in a response: the delay before the next attempt, in milliseconds. A negative or malformed value
-/// means that the call must not be retried.
+/// `grpc-retry-pushback-ms`, in a response: the delay before the next attempt, in milliseconds. A negative or malformed
+/// value means that the call must not be retried.
 pub const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// `grpc-previous-rpc-attempts`, in a request: the number of attempts before this one. Sent from the first retry on.
@@ -147,9 +153,12 @@ const UNKNOWN: u32 = 2;
 /// Returns whether a message with these headers is a gRPC message, by its content type.
 #[must_use]
 pub fn is_grpc(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
-    // The suffix names an encoding (`+proto`) or gRPC-Web (`-web`).
-    value.strip_prefix(b"application/grpc").is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b'-' | b';')))
+    let Some(content_type) = headers.get(header::CONTENT_TYPE) else { return false };
+    match content_type.as_bytes().strip_prefix(b"application/grpc") {
+        // The suffix names an encoding (`+proto`) or gRPC-Web (`-web`).
+        Some(suffix) => matches!(suffix.first(), None | Some(b'+' | b'-' | b';')),
+        None => false,
+    }
 }
 
 /// Classifies a response by its headers or trailers, with [`classify::grpc`]; see [`outcome_with`].
@@ -177,14 +186,14 @@ pub fn outcome(headers: &HeaderMap) -> Option<Outcome> {
 /// Classifies a response by its headers or trailers, with `rule` for the status code, such as
 /// [`Codes::outcome`](Codes::outcome).
 ///
-/// The outcome of a failure carries the pushback as its hint. A malformed status counts as `UNKNOWN`. A permanent status
-/// stays permanent whatever the pushback, with one exception: if the pushback forbids retries, the outcome is a throttled
-/// failure that is not retried, so that the guards count it.
+/// The outcome of a failure carries the pushback as its hint. A malformed status counts as `UNKNOWN`. A permanent
+/// status stays permanent whatever the pushback, with one exception: if the pushback forbids retries, the outcome is a
+/// throttled failure that is not retried, so that the guards count it.
 #[must_use]
 pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
     let status = headers.get(STATUS)?;
-    let code = status.to_str().ok().and_then(|code| code.parse().ok());
-    Some(outcome_by(rule(code.unwrap_or(UNKNOWN)), pushback(headers)))
+    let code = status.to_str().unwrap_or_default().parse().unwrap_or(UNKNOWN);
+    Some(outcome_by(rule(code), pushback(headers)))
 }
 
 /// Returns the outcome of a status that the server sent, by what its code means and the server's hint.
@@ -221,24 +230,28 @@ pub fn code_from_http_status(status: StatusCode) -> u32 {
     }
 }
 
-/// Parses the pushback of a response: a delay in milliseconds, ASCII digits only. Returns [`ServerHint::DoNotRetry`] if the header is
-/// malformed, negative or repeated, and `None` if it is missing.
+/// Parses the pushback of a response: a delay in milliseconds, ASCII digits only. Returns [`ServerHint::DoNotRetry`] if
+/// the header is malformed, negative or repeated, and `None` if it is missing.
 ///
-/// The delay is a lower bound, like other hints. gRPC prescribes it to the millisecond, which would bring all clients back
-/// at the same moment.
+/// The delay is a lower bound, like other hints. gRPC prescribes it to the millisecond, which would bring all clients
+/// back at the same moment.
 #[must_use]
 pub fn pushback(headers: &HeaderMap) -> Option<ServerHint> {
-    let mut values = headers.get_all(PUSHBACK).into_iter();
-    let value = values.next()?;
-    let millis = value.to_str().ok().filter(|text| values.next().is_none() && is_plain(text));
-    // An ASCII int32.
-    let millis = millis.and_then(|text| text.parse::<u64>().ok()).filter(|&millis| millis <= i32::MAX as u64);
-    Some(millis.map_or(ServerHint::DoNotRetry, |millis| ServerHint::AtLeast(Duration::from_millis(millis))))
+    if !headers.contains_key(PUSHBACK) {
+        return None;
+    }
+    Some(match pushback_millis(headers) {
+        Some(millis) => ServerHint::AtLeast(Duration::from_millis(millis)),
+        None => ServerHint::DoNotRetry,
+    })
 }
 
-/// Returns whether the text is digits only, without leading zeros.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
+/// Returns the number in the only pushback: an int32 in ASCII, which is digits without leading zeros.
+fn pushback_millis(headers: &HeaderMap) -> Option<u64> {
+    let text = only_value(headers, &PUSHBACK)?.to_str().ok()?;
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let millis = text.parse().ok()?;
+    if is_plain && millis <= i32::MAX as u64 { Some(millis) } else { None }
 }
 
 /// `grpc-timeout`, in a request: the time until the caller gives up.
@@ -250,8 +263,8 @@ pub(crate) fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
     parse_timeout(headers.get(TIMEOUT)?.to_str().ok()?)
 }
 
-/// Formats a duration as a `grpc-timeout`: at most eight digits and the finest unit that fits. Rounds down, so that the server
-/// does not get more time than is left.
+/// Formats a duration as a `grpc-timeout`: at most eight digits and the finest unit that fits. Rounds down, so that the
+/// server does not get more time than is left.
 ///
 /// ```
 /// # use core::time::Duration;

@@ -2,38 +2,44 @@
 //!
 //! | header | format | becomes |
 //! |---|---|---|
-//! | [`x-should-retry`](crate::header::SHOULD_RETRY) | `false` | [`ServerHint::DoNotRetry`](stagger::ServerHint::DoNotRetry) |
-//! | [`Stagger-Reservation`](crate::header::RESERVATION) | a reservation ([`Reservation`](stagger::admission::Reservation)), in milliseconds | [`ServerHint::Reserved`](stagger::ServerHint::Reserved), honored to the timer tick |
-//! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, with or without a fraction | [`ServerHint::AtLeast`](stagger::ServerHint::AtLeast) |
-//! | `x-amz-retry-after` | whole milliseconds, as the services of AWS send it; with the hint mode of the AWS SDKs, [`HintMode::Clamp`](stagger::HintMode::Clamp), it adds at most 5 s to the delay | `ServerHint::AtLeast` |
+//! | [`x-should-retry`][should] | `false` | [`ServerHint::DoNotRetry`] |
+//! | [`Stagger-Reservation`][reserved] | a [`Reservation`], in milliseconds | [`ServerHint::Reserved`] |
+//! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, with or without a fraction | [`ServerHint::AtLeast`] |
+//! | `x-amz-retry-after` | whole milliseconds, as the services of AWS send it | `ServerHint::AtLeast` |
 //! | `Retry-After` | whole seconds, or one of the three date formats of RFC 9110 | `ServerHint::AtLeast` |
 //! | `RateLimit` | the IETF draft, in both of its formats; only limits with nothing remaining | `ServerHint::AtLeast` |
-//! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or (from 10⁹ on) a Unix time; only if nothing remains | `ServerHint::AtLeast` |
+//! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or (from 10⁹ on) a Unix time, if nothing remains | `ServerHint::AtLeast` |
 //!
-//! The first row whose header is present and valid wins; malformed headers are ignored. If a header is repeated, the longest
-//! delay wins: arriving late is safe, arriving early is not. A delay that exceeds the clock's range saturates, and so exceeds
-//! any `max_hint`.
+//! [should]: crate::header::SHOULD_RETRY
+//! [reserved]: crate::header::RESERVATION
 //!
-//! `x-should-retry: true` is no hint when to return. The tower layer and the reqwest middleware then retry a status that is
-//! otherwise permanent, if the request is safe to retry.
+//! With the hint mode of the AWS SDKs, [`HintMode::Clamp`](stagger::HintMode::Clamp), `x-amz-retry-after` adds at most
+//! 5 s to the delay. A reservation is honored to the timer tick.
+//!
+//! The first row whose header is present and valid wins; malformed headers are ignored. If a header is repeated, the
+//! longest delay wins: arriving late is safe, arriving early is not. A delay that exceeds the clock's range saturates,
+//! and so exceeds any `max_hint`.
+//!
+//! `x-should-retry: true` is no hint when to return. The tower layer and the reqwest middleware then retry a status
+//! that is otherwise permanent, if the request is safe to retry.
 
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue};
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 use stagger::ServerHint;
 use stagger::admission::Reservation;
 
-use crate::header::{RESERVATION, SHOULD_RETRY, parse_digits};
+use crate::header::{RESERVATION, SHOULD_RETRY, only_value, parse_digits, trimmed};
 pub use crate::http_date::parse_http_date;
 
 /// Returns the hint of a response: when the server asks for the next attempt, by the first valid header of the
 /// [table](self).
 ///
-/// `now` returns the wall-clock time at which the response was received. It is not called if the server forbids a retry, or if a
-/// reservation or a header in milliseconds is present.
+/// `now` returns the wall-clock time at which the response was received. It is not called if the server forbids a
+/// retry, or if a reservation or a header in milliseconds is present.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -63,19 +69,51 @@ pub(crate) fn server_hint_after(
     if let Some(reservation) = reservation {
         return Some(ServerHint::Reserved(reservation.after));
     }
-    let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));
-    let millis = millis.or_else(|| whole_milliseconds(headers, "x-amz-retry-after"));
-    let wait = millis.or_else(|| {
-        let now = now();
-        retry_after(headers, now).or_else(|| rate_limit(headers, now))
-    });
-    wait.map(ServerHint::AtLeast)
+    if let Some(wait) = in_milliseconds(headers) {
+        return Some(ServerHint::AtLeast(wait));
+    }
+    // Only what follows may be a date, so that the other headers do not cost a look at the clock.
+    let now = now();
+    let wait = match retry_after(headers, now) {
+        Some(wait) => wait,
+        None => rate_limit(headers, now)?,
+    };
+    Some(ServerHint::AtLeast(wait))
+}
+
+/// Returns the delay of the first valid header in milliseconds.
+fn in_milliseconds(headers: &HeaderMap) -> Option<Duration> {
+    for name in ["retry-after-ms", "x-ms-retry-after-ms"] {
+        if let Some(wait) = longest(headers, name, decimal_milliseconds) {
+            return Some(wait);
+        }
+    }
+    // A fraction is malformed here, as it is to the AWS SDKs.
+    longest(headers, "x-amz-retry-after", parse_digits).map(Duration::from_millis)
+}
+
+/// Returns the largest number among the values of a header. If a header is repeated, arriving late is safe, and
+/// arriving early is not.
+fn longest<T: Ord>(headers: &HeaderMap, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    headers.get_all(name).iter().filter_map(|value| parse(trimmed(value)?)).max()
+}
+
+fn decimal_milliseconds(text: &str) -> Option<Duration> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    let (millis, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    // Six decimals of a millisecond are nanoseconds; further decimals are dropped.
+    let fraction = fraction.get(..6).unwrap_or(fraction);
+    let unit = 10_u64.pow(6 - u32::try_from(fraction.len()).ok()?);
+    let nanos = parse_digits(fraction)?.checked_mul(unit)?;
+    Some(Duration::from_millis(parse_digits(millis)?).saturating_add(Duration::from_nanos(nanos)))
 }
 
 /// Parses what the server says about a retry: whether it may succeed.
 ///
-/// It says nothing about whether a retry is safe. Returns `None` if the header is missing, repeated, or neither `true` nor
-/// `false`.
+/// It says nothing about whether a retry is safe. Returns `None` if the header is missing, repeated, or neither `true`
+/// nor `false`.
 ///
 /// ```
 /// use http::HeaderMap;
@@ -87,9 +125,7 @@ pub(crate) fn server_hint_after(
 /// ```
 #[must_use]
 pub fn should_retry(headers: &HeaderMap) -> Option<bool> {
-    let mut values = headers.get_all(SHOULD_RETRY).into_iter();
-    let only = values.next().filter(|_| values.next().is_none())?;
-    match only.as_bytes() {
+    match only_value(headers, &SHOULD_RETRY)?.as_bytes() {
         b"true" => Some(true),
         b"false" => Some(false),
         _ => None,
@@ -98,12 +134,11 @@ pub fn should_retry(headers: &HeaderMap) -> Option<bool> {
 
 /// Parses the reservation of a response.
 ///
-/// Returns `None` if the header is missing, malformed or repeated: which of several reservations the server kept is unknown.
+/// Returns `None` if the header is missing, malformed or repeated: which of several reservations the server kept is
+/// unknown.
 #[must_use]
 pub fn reservation(headers: &HeaderMap) -> Option<Reservation> {
-    let mut values = headers.get_all(RESERVATION).into_iter();
-    let only = values.next().filter(|_| values.next().is_none())?;
-    only.to_str().ok()?.trim_matches([' ', '\t']).parse().ok()
+    trimmed(only_value(headers, &RESERVATION)?)?.parse().ok()
 }
 
 /// The value of a `Retry-After` header (RFC 9110 §10.2.3).
@@ -118,8 +153,8 @@ pub enum RetryAfter {
 }
 
 impl RetryAfter {
-    /// Parses a header value: ASCII digits, or a [date](parse_http_date) whose century is determined from `now`. Leading and
-    /// trailing spaces and tabs are ignored. Returns `None` for anything else.
+    /// Parses a header value: ASCII digits, or a [date](parse_http_date) whose century is determined from `now`.
+    /// Leading and trailing spaces and tabs are ignored. Returns `None` for anything else.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -138,7 +173,8 @@ impl RetryAfter {
         }
     }
 
-    /// Returns the delay from `now`, on the clock that the header was written by. A date in the past is a delay of zero.
+    /// Returns the delay from `now`, on the clock that the header was written by. A date in the past is a delay of
+    /// zero.
     #[must_use]
     pub fn delay_from(self, now: SystemTime) -> Duration {
         match self {
@@ -150,37 +186,21 @@ impl RetryAfter {
 
 /// Returns the delay that the `Retry-After` header of a response asks for.
 ///
-/// `now` is the wall-clock time at which the response was received. A date is measured against the response's own `Date`
-/// header if it has one, so the clocks of client and server may differ.
+/// `now` is the wall-clock time at which the response was received. A date is measured against the response's own
+/// `Date` header if it has one, so the clocks of client and server may differ.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let values =
-        headers.get_all(RETRY_AFTER).into_iter().filter_map(|value| RetryAfter::parse(value.to_str().ok()?, now));
-    let sent = || headers.get(DATE).and_then(|date| parse_http_date(date.to_str().ok()?, now));
-    values.map(|value| value.delay_from(sent().unwrap_or(now))).max()
+    let parse = |value: &HeaderValue| RetryAfter::parse(value.to_str().ok()?, now);
+    let delay = |value: RetryAfter| match value {
+        RetryAfter::Delay(delay) => delay,
+        // RFC 9110 §6.6.1: `Date` is when the response was made, on the clock that has written the other date.
+        date @ RetryAfter::Date(_) => date.delay_from(sent_at(headers, now).unwrap_or(now)),
+    };
+    headers.get_all(RETRY_AFTER).iter().filter_map(parse).map(delay).max()
 }
 
-/// Returns the longest delay among the values of a header in milliseconds, with or without a fraction.
-pub(crate) fn milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> {
-    let values = headers.get_all(name).into_iter();
-    values.filter_map(|value| decimal_milliseconds(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
-}
-
-/// Returns the longest delay among the values of a header in whole milliseconds. A fraction is malformed, as it is to the
-/// AWS SDKs.
-fn whole_milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> {
-    let values = headers.get_all(name).into_iter();
-    let millis = values.filter_map(|value| parse_digits(value.to_str().ok()?.trim_matches([' ', '\t'])));
-    millis.map(Duration::from_millis).max()
-}
-
-fn decimal_milliseconds(text: &str) -> Option<Duration> {
-    let (millis, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let (millis, fraction) = (parse_digits(millis)?, fraction.get(..6).unwrap_or(fraction));
-    // Six decimals of a millisecond are nanoseconds; further decimals are dropped.
-    let nanos = parse_digits(fraction)?.checked_mul(10_u64.pow(6 - u32::try_from(fraction.len()).ok()?))?;
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    is_number.then(|| Duration::from_millis(millis).saturating_add(Duration::from_nanos(nanos)))
+fn sent_at(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
+    parse_http_date(headers.get(DATE)?.to_str().ok()?, now)
 }
 
 /// Resets from this value on are Unix times (from 2001 on), not numbers of seconds (31 years).
@@ -190,29 +210,36 @@ const FIRST_UNIX_TIME: u64 = 1_000_000_000;
 ///
 /// - `RateLimit: "default";r=0;t=30` (IETF draft 8 and later): the longest `t` among the limits with `r=0`.
 /// - `RateLimit: limit=100, remaining=0, reset=30` (draft 7).
-/// - `RateLimit-Remaining: 0` and `RateLimit-Reset: 30` (earlier drafts), also with the prefix `X-`. A reset of 10⁹ or more
-///   is a Unix time, as GitHub sends it. A missing `Remaining` counts as 0.
+/// - `RateLimit-Remaining: 0` and `RateLimit-Reset: 30` (earlier drafts), also with the prefix `X-`. A reset of 10⁹ or
+///   more is a Unix time, as GitHub sends it. A missing `Remaining` counts as 0.
 ///
-/// Malformed headers are ignored, as the draft requires. `now` is the wall-clock time at which the response was received.
+/// Malformed headers are ignored, as the draft requires. `now` is the wall-clock time at which the response was
+/// received.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    from_draft(headers)
-        .or_else(|| from_pair(headers, "ratelimit-remaining", "ratelimit-reset", now))
-        .or_else(|| from_pair(headers, "x-ratelimit-remaining", "x-ratelimit-reset", now))
+    if let Some(wait) = from_draft(headers) {
+        return Some(wait);
+    }
+    if let Some(wait) = from_pair(headers, "ratelimit-remaining", "ratelimit-reset", now) {
+        return Some(wait);
+    }
+    from_pair(headers, "x-ratelimit-remaining", "x-ratelimit-reset", now)
 }
 
 fn from_draft(headers: &HeaderMap) -> Option<Duration> {
     let lines: Option<Vec<_>> = headers.get_all("ratelimit").into_iter().map(|line| line.to_str().ok()).collect();
     // A structured list may be split over several header lines.
     let text = lines?.join(", ");
-    let spent = match Parser::new(&text).parse::<List>() {
+    let seconds = match Parser::new(&text).parse::<List>() {
         Ok(limits) if limits.iter().all(is_named) => limits.iter().filter_map(until_reset).max(),
-        _ => Parser::new(&text).parse::<Dictionary>().ok().and_then(|limit| {
+        // Draft 7 and before: one limit, in a dictionary.
+        _ => {
+            let limit = Parser::new(&text).parse::<Dictionary>().ok()?;
             let number = |name| number(bare(limit.get(name)?)?);
-            (number("remaining")? == 0).then(|| number("reset")).flatten()
-        }),
+            if number("remaining")? == 0 { number("reset") } else { None }
+        }
     };
-    spent.map(Duration::from_secs)
+    seconds.map(Duration::from_secs)
 }
 
 fn is_named(entry: &ListEntry) -> bool {
@@ -234,14 +261,10 @@ fn number(item: &BareItem) -> Option<u64> {
 }
 
 fn from_pair(headers: &HeaderMap, remaining: &str, reset: &str, now: SystemTime) -> Option<Duration> {
-    let longest = |name: &str| {
-        let values = headers.get_all(name).into_iter();
-        values.filter_map(|value| parse_digits(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
-    };
-    if headers.contains_key(remaining) && longest(remaining) != Some(0) {
+    if headers.contains_key(remaining) && longest(headers, remaining, parse_digits) != Some(0) {
         return None;
     }
-    let reset = longest(reset)?;
+    let reset = longest(headers, reset, parse_digits)?;
     if reset < FIRST_UNIX_TIME {
         return Some(Duration::from_secs(reset));
     }

@@ -4,12 +4,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Parses an HTTP date in any of the three formats of RFC 9110 §5.6.7, with their exact spelling:
 ///
 /// - `Sun, 06 Nov 1994 08:49:37 GMT`
-/// - `Sunday, 06-Nov-94 08:49:37 GMT`, whose year is the latest one with these two digits that is at most 50 years after
-///   `now`
+/// - `Sunday, 06-Nov-94 08:49:37 GMT`, whose year is the latest one with these two digits that is at most 50 years
+///   after `now`
 /// - `Sun Nov  6 08:49:37 1994`
 ///
-/// A leap second (`:60`) is parsed as the following second. Returns `None` for anything else: another time zone, a weekday
-/// that does not match the date, a year before 1970 or after 9999. Never panics.
+/// A leap second (`:60`) is parsed as the following second. Returns `None` for anything else: another time zone, a
+/// weekday that does not match the date, a year before 1970 or after 9999. Never panics.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -21,15 +21,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[must_use]
 pub fn parse_http_date(text: &str, now: SystemTime) -> Option<SystemTime> {
     if let Some(second) = without_leap_second(text) {
-        let date = parse_ordinary(&second, now)?.checked_add(Duration::from_secs(1));
-        return date.filter(|&date| date <= UNIX_EPOCH + LAST);
+        let date = parse_ordinary(&second, now)?.checked_add(Duration::from_secs(1))?;
+        return if date <= UNIX_EPOCH + LAST { Some(date) } else { None };
     }
     parse_ordinary(text, now)
 }
 
 fn parse_ordinary(text: &str, now: SystemTime) -> Option<SystemTime> {
     match obsolete(text) {
-        None => httpdate::parse_http_date(text).ok().filter(|_| text.trim() == text),
+        // The parser takes spaces around the date, which the grammar has not.
+        None if text.trim() != text => None,
+        None => httpdate::parse_http_date(text).ok(),
         Some(date) => {
             let year = date.year.parse::<u32>().ok()?;
             let present = year_of(now);
@@ -64,14 +66,18 @@ fn obsolete(text: &str) -> Option<Obsolete<'_>> {
     let (month, rest) = rest.split_once('-')?;
     let (year, rest) = rest.split_once(' ')?;
     let is_number = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(day) && is_number(year)).then_some(Obsolete { weekday: &weekday[..3], day, month, year, rest })
+    if !is_number(day) || !is_number(year) {
+        return None;
+    }
+    Some(Obsolete { weekday: &weekday[..3], day, month, year, rest })
 }
 
 /// Replaces the seconds `:60` by `:59`. Returns `None` if there is no leap second.
 fn without_leap_second(text: &str) -> Option<String> {
     let at = text.rfind(":60")?;
-    let is_seconds = text.get(..at)?.contains(':');
-    is_seconds.then(|| format!("{}:59{}", &text[..at], &text[at + 3..]))
+    let (before, after) = (text.get(..at)?, text.get(at + 3..)?);
+    // Without another colon before it, this is the minute.
+    if before.contains(':') { Some(format!("{before}:59{after}")) } else { None }
 }
 
 /// The last second that an HTTP date can express, 9999-12-31 23:59:59, since the Unix epoch.

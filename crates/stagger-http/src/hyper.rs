@@ -12,12 +12,15 @@ use crate::request::RequestProgress;
 /// Returns the progress that one error of a chain tells, if it is one of these.
 pub(crate) fn progress(link: &(dyn Error + 'static)) -> Option<RequestProgress> {
     if let Some(error) = link.downcast_ref::<legacy::Error>() {
-        return error.is_connect().then_some(RequestProgress::NotSent);
+        return if error.is_connect() { Some(RequestProgress::NotSent) } else { None };
     }
     if let Some(error) = link.downcast_ref::<hyper::Error>() {
         return of_hyper(error);
     }
-    link.downcast_ref::<h2::Error>().filter(|error| is_excluded(error)).map(|_| RequestProgress::NotProcessed)
+    match link.downcast_ref::<h2::Error>() {
+        Some(error) if is_excluded(error) => Some(RequestProgress::NotProcessed),
+        _ => None,
+    }
 }
 
 fn of_hyper(error: &hyper::Error) -> Option<RequestProgress> {
@@ -26,7 +29,7 @@ fn of_hyper(error: &hyper::Error) -> Option<RequestProgress> {
         return Some(RequestProgress::NotProcessed);
     }
     // The body of the request failed, after its head was sent. The errors below are of what the body was read from.
-    error.is_user().then_some(RequestProgress::MaybeProcessed)
+    if error.is_user() { Some(RequestProgress::MaybeProcessed) } else { None }
 }
 
 /// Returns whether the server says that it has not processed the stream (RFC 9113 §8.7).
@@ -38,7 +41,9 @@ fn is_excluded(error: &h2::Error) -> bool {
 /// Classifies an error by the server's own word in its chain: it asks clients to slow down (`ENHANCE_YOUR_CALM`).
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub(crate) fn outcome(error: &(dyn Error + 'static)) -> Option<Outcome> {
-    let is_throttled = |error: &h2::Error| error.is_remote() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
-    let throttled = Outcome::Failed { kind: FailureKind::Throttled, hint: None };
-    classify::links(error).find_map(|link| link.downcast_ref().filter(|error| is_throttled(error))).map(|_| throttled)
+    let mut errors = classify::links(error).filter_map(|link| link.downcast_ref::<h2::Error>());
+    if errors.any(|error| error.is_remote() && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)) {
+        return Some(Outcome::Failed { kind: FailureKind::Throttled, hint: None });
+    }
+    None
 }

@@ -1,4 +1,5 @@
-//! HTTP retries that don't stampede: only what is safe to retry, honoring `Retry-After`, holding no connection during backoff.
+//! HTTP retries that don't stampede: only what is safe to retry, honoring `Retry-After`, holding no connection during
+//! backoff.
 //!
 //! | for | use | feature |
 //! |---|---|---|
@@ -40,27 +41,29 @@
 //! ```
 //!
 //! The integrations are built from parts that work on their own: [`hint`] parses when a server wants the next attempt,
-//! [`status`] classifies a status code, [`Idempotency`] and [`RequestProgress`] decide whether a request is safe to retry,
-//! and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and listeners are
-//! those of a [`Retrier`](stagger::Retrier).
+//! [`status`] classifies a status code, [`Idempotency`] and [`RequestProgress`] decide whether a request is safe to
+//! retry, and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and
+//! listeners are those of a [`Retrier`](stagger::Retrier).
 //!
 //! # Quiet periods
 //!
-//! When a server answers a request with `429` or `503` and a hint for everybody, such as `Retry-After`, the clients on tower
-//! and reqwest send no other request to this origin with the same credentials until the time is over. One request then goes
-//! first, and the others follow at the rate that was admitted before: see [`QuietPeriod`](stagger::guard::QuietPeriod). Calls
-//! wait within their deadline and `max_elapsed`; otherwise they are rejected at once, with the remaining time.
+//! When a server answers a request with `429` or `503` and a hint for everybody, such as `Retry-After`, the clients on
+//! tower and reqwest send no other request to this origin with the same credentials until the time is over. One request
+//! then goes first, and the others follow at the rate that was admitted before: see
+//! [`QuietPeriod`](stagger::guard::QuietPeriod). Calls wait within their deadline and `max_elapsed`; otherwise they are
+//! rejected at once, with the remaining time.
 //!
 //! Credentials are the headers `Authorization`, `Proxy-Authorization`, `Cookie`, `x-api-key`, `api-key`, `apikey`,
 //! `x-goog-api-key`, `x-auth-token`, `x-access-token`, `private-token` and `ocp-apim-subscription-key`, and the user
-//! information of the URL. Of a signature, who has signed counts. Only a hash under a secret of the process is kept. At most
-//! 1,000 pairs of origin and credentials have a quiet period at a time; further calls follow the hints that they receive
-//! themselves. `quiet_key` of the clients chooses another key, and `without_quiet_period` turns it off.
+//! information of the URL. Of a signature, who has signed counts. Only a hash under a secret of the process is kept. At
+//! most 1,000 pairs of origin and credentials have a quiet period at a time; further calls follow the hints that they
+//! receive themselves. `quiet_key` of the clients chooses another key, and `without_quiet_period` turns it off.
 //!
 //! # Dependencies before 1.0
 //!
-//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
-//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one
+//! before, so a release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on
+//! the major version.
 //!
 //! | dependency | feature | in the interface |
 //! |---|---|---|

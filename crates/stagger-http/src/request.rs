@@ -26,8 +26,8 @@ pub enum Idempotency {
 impl Idempotency {
     /// Determines the idempotency of a request from its method and headers.
     ///
-    /// A request with an `Idempotency-Key` is idempotent [by key](Self::ByKey), whatever its method. Otherwise GET, HEAD,
-    /// OPTIONS, TRACE, PUT and DELETE are idempotent [by method](Self::ByMethod).
+    /// A request with an `Idempotency-Key` is idempotent [by key](Self::ByKey), whatever its method. Otherwise GET,
+    /// HEAD, OPTIONS, TRACE, PUT and DELETE are idempotent [by method](Self::ByMethod).
     ///
     /// ```
     /// use http::{HeaderMap, Method};
@@ -65,7 +65,8 @@ impl fmt::Display for Idempotency {
     }
 }
 
-/// How far a failed request got. Together with its [`Idempotency`](crate::Idempotency) it decides whether a retry is safe.
+/// How far a failed request got. Together with its [`Idempotency`](crate::Idempotency) it decides whether a retry is
+/// safe.
 ///
 /// The enum is complete: a request was not sent, was sent without effect, or may have had an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +75,9 @@ pub enum RequestProgress {
     NotSent,
     /// The server may have processed some or all of the request.
     MaybeProcessed,
-    /// The request was certainly not processed: it was cancelled before any of it was written, the server refused its stream
-    /// or excluded it when it went away, or the server rejected it with a [reservation](crate::hint).
-    /// Retried once per call without a delay, or at the reserved time; later ones wait like other failures.
+    /// The request was certainly not processed: it was cancelled before any of it was written, the server refused its
+    /// stream or excluded it when it went away, or the server rejected it with a [reservation](crate::hint). Retried
+    /// once per call without a delay, or at the reserved time; later ones wait like other failures.
     NotProcessed,
 }
 
@@ -85,13 +86,17 @@ impl RequestProgress {
     ///
     /// | error | progress | feature |
     /// |---|---|---|
-    /// | an I/O error that means that no connection was made (refused, host or network unreachable, network down, address not available) | [`NotSent`](Self::NotSent) | |
+    /// | an I/O error that means that no connection was made | [`NotSent`](Self::NotSent) | |
     /// | hyper-util's client could not connect | [`NotSent`](Self::NotSent) | `hyper` |
-    /// | hyper cancelled the request before it wrote any of it, such as on a pooled connection that is found closed | [`NotProcessed`](Self::NotProcessed) | `hyper` |
-    /// | the server refused the HTTP/2 stream (`REFUSED_STREAM`), or went away (GOAWAY) and excluded it | `NotProcessed` | `hyper` |
+    /// | hyper cancelled the request before it wrote any of it | [`NotProcessed`](Self::NotProcessed) | `hyper` |
+    /// | the server refused the HTTP/2 stream, or excluded it when it went away | `NotProcessed` | `hyper` |
     /// | tower's `LoadShed` was overloaded | `NotProcessed` | `tower` |
     /// | the request's own body failed | [`MaybeProcessed`](Self::MaybeProcessed), whatever its cause | `hyper` |
     /// | any other | `MaybeProcessed` | |
+    ///
+    /// No connection was made if it was refused, the host or the network is unreachable, the network is down, or the
+    /// address is not available. hyper cancels a request on a pooled connection that is found closed. HTTP/2 refuses a
+    /// stream with `REFUSED_STREAM`, and goes away with GOAWAY.
     ///
     /// ```
     /// use std::io;
@@ -118,7 +123,10 @@ fn of_link(link: &(dyn Error + 'static)) -> Option<RequestProgress> {
     if let Some(progress) = crate::hyper::progress(link) {
         return Some(progress);
     }
-    link.downcast_ref().filter(|error| is_unconnected(error)).map(|_| RequestProgress::NotSent)
+    match link.downcast_ref() {
+        Some(error) if is_unconnected(error) => Some(RequestProgress::NotSent),
+        _ => None,
+    }
 }
 
 /// Returns whether an I/O error means that no connection was made.

@@ -8,7 +8,7 @@
 //! | 503 service unavailable | throttled with a hint when to return (such as `Retry-After`), transient without |
 //! | 500, 502, 504, and every 5xx not listed here | transient |
 //! | 501, 505, 506, 507, 508, 510, 511 | permanent: a retry would get the same answer |
-//! | 409 conflict | transient if the request carries an `Idempotency-Key`: the first request with that key is still in progress |
+//! | 409 conflict | transient with an `Idempotency-Key`: the first request with that key is still in progress |
 //! | every other 4xx | permanent |
 //!
 //! 401 and 403 are permanent here. A client that can refresh its credentials retries once with the new ones.
@@ -21,8 +21,8 @@ use crate::request::Idempotency;
 
 /// Classifies a status by the [table](self).
 ///
-/// `idempotency` is that of the request. `hint` is the [server hint](crate::hint) of the response; the outcome of a failure
-/// carries it on.
+/// `idempotency` is that of the request. `hint` is the [server hint](crate::hint) of the response; the outcome of a
+/// failure carries it on.
 ///
 /// ```
 /// use http::StatusCode;
@@ -48,8 +48,8 @@ pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<Server
 
 /// Classifies a response: its status by the [table](self), and what the server says about a retry.
 ///
-/// A status that is otherwise permanent is transient if the server sends [`x-should-retry: true`](should_retry): the server
-/// knows better. Whether a retry is safe is another question, which [`Idempotency::allows_retry`] answers.
+/// A status that is otherwise permanent is transient if the server sends [`x-should-retry: true`](should_retry): the
+/// server knows better. Whether a retry is safe is another question, which [`Idempotency::allows_retry`] answers.
 ///
 /// ```
 /// use http::{HeaderMap, StatusCode};
@@ -69,6 +69,7 @@ pub fn response_outcome(
     hint: Option<ServerHint>,
 ) -> Outcome {
     match outcome(status, idempotency, hint) {
+        // `false` is in the hint: `DoNotRetry`.
         Outcome::Permanent if should_retry(headers) == Some(true) => {
             Outcome::Failed { kind: FailureKind::Transient, hint }
         }

@@ -25,20 +25,29 @@ use crate::grpc::{outcome_by, pushback};
 /// | made by the client, `CANCELLED` | transient: a timeout of the channel, or a connection that was closed |
 /// | made by the client, with another cause | by its code |
 ///
-/// The hint is the pushback (`grpc-retry-pushback-ms`) or else the `RetryInfo` in the details, as Google's APIs send it; both are lower
-/// bounds. A pushback that forbids retries ends the call.
+/// The hint is the pushback (`grpc-retry-pushback-ms`) or else the `RetryInfo` in the details, as Google's APIs send
+/// it; both are lower bounds. A pushback that forbids retries ends the call.
 #[must_use]
 pub fn tonic(status: &Status) -> Outcome {
     let code = status.code() as u32;
     if let Some(cause) = status.source() {
-        let by_code =
-            || if status.code() == tonic::Code::Cancelled { Outcome::TRANSIENT } else { classify::grpc(code) };
-        return classify::chain(cause).unwrap_or_else(by_code);
+        return match classify::chain(cause) {
+            Some(outcome) => outcome,
+            None if status.code() == tonic::Code::Cancelled => Outcome::TRANSIENT,
+            None => classify::grpc(code),
+        };
     }
-    // A negative delay is read as zero, which is no bound.
-    let delay = || status.get_details_retry_info()?.retry_delay.filter(|delay| !delay.is_zero());
-    let hint = pushback(status.metadata().as_ref()).or_else(|| delay().map(ServerHint::AtLeast));
+    let hint = match pushback(status.metadata().as_ref()) {
+        Some(hint) => Some(hint),
+        None => retry_info(status),
+    };
     outcome_by(classify::grpc(code), hint)
+}
+
+/// Returns the delay in the details of a status. A negative one is read as zero, which is no bound.
+fn retry_info(status: &Status) -> Option<ServerHint> {
+    let delay = status.get_details_retry_info()?.retry_delay?;
+    if delay.is_zero() { None } else { Some(ServerHint::AtLeast(delay)) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A connector for the cloud stores of the `object_store` crate: S3, Google Cloud Storage, Azure and HTTP.
 //!
-//! [`RetryConnector`] retries their requests by the rules of the [tower layer](crate::tower): by method, status and server hint,
-//! with a budget and a breaker for each origin. Disable the stores' own retries, or both multiply:
+//! [`RetryConnector`] retries their requests by the rules of the [tower layer](crate::tower): by method, status and
+//! server hint, with a budget and a breaker for each origin. Disable the stores' own retries, or both multiply:
 //!
 //! ```ignore (needs object_store with a store and TLS)
 //! let retries = RetryLayer::new(Retrier::new(POLICY));
@@ -11,14 +11,16 @@
 //!     .build()?;
 //! ```
 //!
-//! - **Writes with a condition**, `PutMode::Create` and `PutMode::Update`, are retried only if the server has certainly not
-//!   processed them, and so are other requests that are not idempotent. If the response to the first attempt is lost, a second
-//!   one would report `AlreadyExists` or `Precondition` for the caller's own write. To retry them nevertheless, declare them with
-//!   [`idempotent_if`](RetryLayer::idempotent_if).
-//! - **Uploads in parts** to S3 are retried whole, with the POSTs that begin and complete them, and so are bulk deletions.
-//! - **A body that breaks off** is an error of the read, since the response was a success: retry the whole `get`. The store
-//!   itself continues a read only with its own retries.
-//! - **A request keeps its signature**, which services accept for 5 to 15 minutes: end the retries before, by `max_elapsed`.
+//! - **Writes with a condition**, `PutMode::Create` and `PutMode::Update`, are retried only if the server has certainly
+//!   not processed them, and so are other requests that are not idempotent. If the response to the first attempt is
+//!   lost, a second one would report `AlreadyExists` or `Precondition` for the caller's own write. To retry them
+//!   nevertheless, declare them with [`idempotent_if`](RetryLayer::idempotent_if).
+//! - **Uploads in parts** to S3 are retried whole, with the POSTs that begin and complete them, and so are bulk
+//!   deletions.
+//! - **A body that breaks off** is an error of the read, since the response was a success: retry the whole `get`. The
+//!   store itself continues a read only with its own retries.
+//! - **A request keeps its signature**, which services accept for 5 to 15 minutes: end the retries before, by
+//!   `max_elapsed`.
 //! - A success whose body reports an error, as S3 may send it for a copy, is not retried, nor is a 409.
 //! - The client below follows redirects. See [`tower`](crate::tower) for what that means.
 

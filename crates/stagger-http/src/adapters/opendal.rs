@@ -1,20 +1,22 @@
 //! A layer for the HTTP services of opendal, such as S3, Google Cloud Storage, Azure and WebDAV.
 //!
-//! [`HttpRetryLayer`] retries their requests by the rules of the [tower layer](crate::tower): by method, status and server hint,
-//! with a budget and a breaker for each origin. Leave out opendal's own `RetryLayer`, or both multiply:
+//! [`HttpRetryLayer`] retries their requests by the rules of the [tower layer](crate::tower): by method, status and
+//! server hint, with a budget and a breaker for each origin. Leave out opendal's own `RetryLayer`, or both multiply:
 //!
 //! ```ignore (needs opendal with a service and a transport)
 //! let retries = RetryLayer::new(Retrier::new(POLICY));
 //! let store = Operator::new(services::S3::default().bucket("a"))?.layer(HttpRetryLayer::new(retries));
 //! ```
 //!
-//! - **Writes with a condition**, `if_not_exists` and `if_match`, are retried only if the server has certainly not processed
-//!   them, and so are other requests that are not idempotent. If the response to the first attempt is lost, a second one would
-//!   report `ConditionNotMatch` for the caller's own write. To retry them nevertheless, declare them with
-//!   [`idempotent_if`](RetryLayer::idempotent_if).
-//! - **Uploads in parts** to S3 are retried whole, with the POSTs that begin and complete them, and so are bulk deletions.
+//! - **Writes with a condition**, `if_not_exists` and `if_match`, are retried only if the server has certainly not
+//!   processed them, and so are other requests that are not idempotent. If the response to the first attempt is lost, a
+//!   second one would report `ConditionNotMatch` for the caller's own write. To retry them nevertheless, declare them
+//!   with [`idempotent_if`](RetryLayer::idempotent_if).
+//! - **Uploads in parts** to S3 are retried whole, with the POSTs that begin and complete them, and so are bulk
+//!   deletions.
 //! - **A body that breaks off** is an error of the read, since the response was a success: retry the whole `read`.
-//! - **A request keeps its signature**, which services accept for 5 to 15 minutes: end the retries before, by `max_elapsed`.
+//! - **A request keeps its signature**, which services accept for 5 to 15 minutes: end the retries before, by
+//!   `max_elapsed`.
 //! - A success whose body reports an error, as S3 may send it for a copy, is not retried, nor is a 409.
 //! - Services that do not speak HTTP, such as the file system, are not retried.
 //! - The transport below follows redirects. See [`tower`] for what that means.
@@ -99,7 +101,12 @@ impl Body for DrainableBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Buffer>>>> {
         // A read is one item of a stream, and can be begun anew.
         let read = ready!(pin!(self.0.read()).poll(cx));
-        Poll::Ready(read.map(|chunk| (!chunk.is_empty()).then(|| Frame::data(chunk))).transpose())
+        Poll::Ready(match read {
+            // The stream ends with an empty chunk.
+            Ok(chunk) if chunk.is_empty() => None,
+            Ok(chunk) => Some(Ok(Frame::data(chunk))),
+            Err(error) => Some(Err(error)),
+        })
     }
 }
 

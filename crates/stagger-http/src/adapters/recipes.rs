@@ -47,9 +47,9 @@
 //! ```
 //!
 //! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..)`. A POST that may
-//! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be. An error
-//! proves that only if the client follows no redirects, as here: otherwise the connection may have failed to a server that the
-//! POST was redirected to, after it had been processed.
+//! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be.
+//! An error proves that only if the client follows no redirects, as here: otherwise the connection may have failed to a
+//! server that the POST was redirected to, after it had been processed.
 //!
 //! ```
 //! use std::time::Duration;
@@ -88,9 +88,10 @@
 //!
 //! # hyper-util's client
 //!
-//! The client is a tower service: put a [`RetryLayer`](crate::tower::RetryLayer) on top of it, with the feature `hyper`, by
-//! which the layer knows the client's errors: what was never sent, and what was certainly not processed. The client retries
-//! requests that a pooled connection cancels before anything is written; the layer does that, too, so it is switched off.
+//! The client is a tower service: put a [`RetryLayer`](crate::tower::RetryLayer) on top of it, with the feature
+//! `hyper`, by which the layer knows the client's errors: what was never sent, and what was certainly not processed.
+//! The client retries requests that a pooled connection cancels before anything is written; the layer does that, too,
+//! so it is switched off.
 //!
 //! ```
 //! use std::time::Duration;

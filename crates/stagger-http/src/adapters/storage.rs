@@ -13,8 +13,8 @@ use tower_service::Service;
 
 use crate::tower::{Error, ReplayBody, RetryLayer};
 
-/// The body of the requests that the layer sees: none, in the smallest type that is a body. The real one is in memory and cheap
-/// to clone, so that it needs neither a buffer nor a limit.
+/// The body of the requests that the layer sees: none, in the smallest type that is a body. The real one is in memory
+/// and cheap to clone, so that it needs neither a buffer nor a limit.
 type NoBody = String;
 
 /// Sends a request through the layer. `transport` sends an attempt of it.
@@ -62,8 +62,8 @@ where
     }
 }
 
-/// Returns whether a request writes only if its target is in a certain state. Once it has been processed, its repetition fails,
-/// and says of the caller's own write that somebody else was first.
+/// Returns whether a request writes only if its target is in a certain state. Once it has been processed, its
+/// repetition fails, and says of the caller's own write that somebody else was first.
 pub(crate) fn is_conditional_write(method: &Method, headers: &HeaderMap) -> bool {
     // The last one is Google's.
     let conditions = [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_UNMODIFIED_SINCE];
@@ -75,8 +75,8 @@ pub(crate) fn is_conditional_write(method: &Method, headers: &HeaderMap) -> bool
 
 /// Returns whether a request may run twice although its method is not idempotent by RFC 9110.
 ///
-/// - POST to S3: begins an upload in parts, of which one without parts may stay behind; completes one, whose parts are the same;
-///   deletes a list of objects.
+/// - POST to S3: begins an upload in parts, of which one without parts may stay behind; completes one, whose parts are
+///   the same; deletes a list of objects.
 /// - WebDAV: PROPFIND, MKCOL, whose repetition finds the collection, and COPY if it overwrites (RFC 4918).
 pub(crate) fn is_idempotent(head: &Parts) -> bool {
     match head.method.as_str() {

@@ -1,8 +1,8 @@
 use http::{Method, StatusCode};
 use stagger::Attempt;
 
-/// The span of an attempt, for traces, with the attributes of OpenTelemetry's semantic conventions for HTTP clients. Without the
-/// feature `tracing` it is nothing.
+/// The span of an attempt, for traces, with the attributes of OpenTelemetry's semantic conventions for HTTP clients.
+/// Without the feature `tracing` it is nothing.
 ///
 /// It begins with its attempt and ends when the attempt does or is dropped, before the backoff.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl AttemptSpan {
             span.record("http.response.status_code", status.as_u16());
         }
         let has_failed = status.is_client_error() || status.is_server_error();
-        self.end(has_failed.then_some(Cause::Status(status)));
+        self.end(if has_failed { Some(Cause::Status(status)) } else { None });
     }
 
     /// Ends the span of an attempt that failed without a response.

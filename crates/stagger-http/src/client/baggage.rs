@@ -12,8 +12,8 @@ const MAX_LENGTH: usize = 8_192;
 /// Largest depth that is written: more layers are an error or an attack.
 const MAX_DEPTH: u32 = 99;
 
-/// Counts this layer in the member `stagger.depth` of the header `baggage`, which the application has propagated from its own caller.
-/// A header that cannot be read, or would be too long, is left as it is.
+/// Counts this layer in the member `stagger.depth` of the header `baggage`, which the application has propagated from
+/// its own caller. A header that cannot be read, or would be too long, is left as it is.
 pub(super) fn count_retry(headers: &mut HeaderMap) {
     let Some(members) = members(headers) else { return };
     let depth = members.iter().find_map(|member| depth_of(member)).unwrap_or_default();
@@ -27,12 +27,12 @@ pub(super) fn count_retry(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the number of layers above this server that are making a retry, from the member `stagger.depth` of the W3C header `baggage`
-/// of a request: what `depth_in_baggage()` of its clients has written. 0 if the request is
-/// of a first attempt, or has no such member; at most 99.
+/// Returns the number of layers above this server that are making a retry, from the member `stagger.depth` of the W3C
+/// header `baggage` of a request: what `depth_in_baggage()` of its clients has written. 0 if the request is of a first
+/// attempt, or has no such member; at most 99.
 ///
-/// A server in overload can reject requests of the highest depth first: of these, most work has been spent, and most callers have given
-/// up. Any client can write the header, so remove it at the edge, and do not grant anything by it.
+/// A server in overload can reject requests of the highest depth first: of these, most work has been spent, and most
+/// callers have given up. Any client can write the header, so remove it at the edge, and do not grant anything by it.
 ///
 /// ```
 /// use stagger_http::retry_depth;
@@ -58,8 +58,11 @@ fn members(headers: &HeaderMap) -> Option<Vec<String>> {
 /// Returns the depth if this is its member; 0 if its value is no number.
 fn depth_of(member: &str) -> Option<u32> {
     let (key, value) = member.split_once('=')?;
-    let value = value.split(';').next().unwrap_or_default().trim();
-    (key.trim() == DEPTH).then(|| value.parse().unwrap_or_default())
+    if key.trim() != DEPTH {
+        return None;
+    }
+    let value = value.split(';').next().unwrap_or_default();
+    Some(value.trim().parse().unwrap_or_default())
 }
 
 #[cfg(test)]

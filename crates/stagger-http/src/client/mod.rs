@@ -1,5 +1,5 @@
-//! The parts that the client integrations share: classifying responses, deciding whether a request is safe to retry, and the
-//! headers that an attempt sends.
+//! The parts that the client integrations share: classifying responses, deciding whether a request is safe to retry,
+//! and the headers that an attempt sends.
 
 mod attempt_span;
 mod baggage;

@@ -1,10 +1,10 @@
 use core::fmt;
 
 #[cfg(any(feature = "tower", test))]
-use http::{HeaderMap, Uri, header, uri::Authority};
+use http::{HeaderMap, Uri, header};
 
-/// The origin of a request: its scheme, host and port, in one form for all ways to write them. Budgets and breakers are kept
-/// by it.
+/// The origin of a request: its scheme, host and port, in one form for all ways to write them. Budgets and breakers are
+/// kept by it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'r> {
     scheme: &'r str,
@@ -18,22 +18,32 @@ impl<'r> Origin<'r> {
         Self { scheme, host, port }
     }
 
-    /// Returns the origin of a request to this URI. If only its path is there, as on a connection that is already open, the
-    /// host is that of the header `Host`.
+    /// Returns the origin of a request to this URI. If only its path is there, as on a connection that is already open,
+    /// the host is that of the header `Host`.
     #[cfg(any(feature = "tower", test))]
     fn of(uri: &'r Uri, headers: &'r HeaderMap) -> Self {
         let scheme = uri.scheme_str().unwrap_or("");
-        let in_header = || headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let authority = uri.authority().map(Authority::as_str).or_else(in_header).unwrap_or("");
+        let authority = match (uri.authority(), headers.get(header::HOST)) {
+            (Some(authority), _) => authority.as_str(),
+            (None, Some(host)) => host.to_str().unwrap_or(""),
+            (None, None) => "",
+        };
         // `Authority::host` and `port` search the text several times, by ways made for long ones.
-        let after_last = |text: &'r str, byte| Some(text.split_at(text.bytes().rposition(|b| b == byte)?));
-        let address = after_last(authority, b'@').map_or(authority, |(_, at)| at.trim_start_matches('@'));
-        let (host, port) = match after_last(address, b':') {
-            Some((host, ":")) => (host, None),
+        let split_at_last = |text: &'r str, byte| {
+            let at = text.bytes().rposition(|found| found == byte)?;
+            Some((&text[..at], &text[at + 1..]))
+        };
+        let address = match split_at_last(authority, b'@') {
+            Some((_, address)) => address,
+            None => authority,
+        };
+        let (host, port) = match split_at_last(address, b':') {
+            Some((host, "")) => (host, None),
             // A colon within an address of IPv6 is not followed by a number alone.
-            Some((host, port)) => {
-                port.trim_start_matches(':').parse().map_or((address, None), |port| (host, Some(port)))
-            }
+            Some((host, port)) => match port.parse() {
+                Ok(port) => (host, Some(port)),
+                Err(_) => (address, None),
+            },
             None => (address, None),
         };
         Self::new(scheme, host, port)
@@ -70,7 +80,10 @@ impl fmt::Display for Origin<'_> {
             scheme if scheme.eq_ignore_ascii_case("https") => Some(443),
             _ => None,
         };
-        self.port.or(standard).map_or(Ok(()), |port| write!(f, ":{port}"))
+        match self.port.or(standard) {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -46,7 +46,7 @@ impl RequestHead for request::Parts {
     #[cfg(any(feature = "tower", test))]
     fn write_target(&self, out: &mut HashWriter) -> fmt::Result {
         let authority = self.uri.authority().map_or("", http::uri::Authority::as_str);
-        let user_info = authority.rsplit_once('@').map_or("", |(user_info, _)| user_info);
+        let (user_info, _) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
         out.target(OriginOf { uri: &self.uri, headers: &self.headers }, user, password)
     }
@@ -99,9 +99,10 @@ impl<P: RequestHead> RequestTracker<P> {
         if settings.depth_in_baggage == HeaderMode::Send && attempt.number > 1 {
             count_retry(headers);
         }
-        let token = self.reservation_token.take();
-        if let Some(token) = token.and_then(|token| HeaderValue::try_from(token.to_string()).ok()) {
-            headers.insert(RESERVATION_TOKEN, token);
+        if let Some(token) = self.reservation_token.take() {
+            if let Ok(token) = HeaderValue::try_from(token.to_string()) {
+                headers.insert(RESERVATION_TOKEN, token);
+            }
         }
         if let (HeaderMode::Send, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
             // Zero would mean that the time is up, although this attempt may still begin.
@@ -112,16 +113,16 @@ impl<P: RequestHead> RequestTracker<P> {
             if attempt.number > 1 {
                 headers.insert(grpc::PREVIOUS_ATTEMPTS, HeaderValue::from(attempt.number - 1));
             }
-            if let Some(limit) =
-                attempt.time_limit.and_then(|limit| HeaderValue::try_from(grpc::format_timeout(limit)).ok())
-            {
-                headers.insert(grpc::TIMEOUT, limit);
+            if let Some(limit) = attempt.time_limit {
+                if let Ok(limit) = HeaderValue::try_from(grpc::format_timeout(limit)) {
+                    headers.insert(grpc::TIMEOUT, limit);
+                }
             }
         }
     }
 
-    /// Classifies a response that is not a [success](is_success), and keeps the token of its reservation. `hops` are those of
-    /// the attempt.
+    /// Classifies a response that is not a [success](is_success), and keeps the token of its reservation. `hops` are
+    /// those of the attempt.
     pub(crate) fn on_response(
         &mut self,
         status: StatusCode,
@@ -132,21 +133,25 @@ impl<P: RequestHead> RequestTracker<P> {
         let reservation = hint::reservation(headers);
         self.reservation_token = reservation.map(|reservation| reservation.token);
         let failure = StatusFailure { status, idempotency: self.idempotency(settings), body: self.body };
-        let rule = |code| settings.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
-        let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
-            let hint = hint::server_hint_after(reservation, headers, SystemTime::now);
-            if !grpc::is_grpc(self.head.headers()) {
-                return status::response_outcome(status, headers, failure.idempotency, hint);
+        let rule = |code| match settings.codes {
+            Some(codes) => codes.outcome(code),
+            None => classify::grpc(code),
+        };
+        let hint = || hint::server_hint_after(reservation, headers, SystemTime::now);
+        let outcome = match by_grpc(headers, rule) {
+            Some(outcome) => outcome,
+            None if grpc::is_grpc(self.head.headers()) => {
+                // A proxy between client and server does not know gRPC, and responds in plain HTTP.
+                match rule(grpc::code_from_http_status(status)) {
+                    Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: hint() },
+                    outcome => outcome,
+                }
             }
-            // A proxy between client and server does not know gRPC, and responds in plain HTTP.
-            match rule(grpc::code_from_http_status(status)) {
-                Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
-                outcome => outcome,
-            }
-        });
+            None => status::response_outcome(status, headers, failure.idempotency, hint()),
+        };
         self.answer = as_request_for_quiet(outcome, status);
-        // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come from
-        // anywhere behind.
+        // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come
+        // from anywhere behind.
         let is_rejected = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
         let progress = match (reservation, hops) {
             (Some(_), Hops::One) if is_rejected => RequestProgress::NotProcessed,
@@ -194,24 +199,29 @@ impl<P: RequestHead> RequestTracker<P> {
         }
     }
 
-    /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not been done
-    /// in this call. `hops` are those of the attempt: what another server denies may have been processed before.
+    /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not
+    /// been done in this call. `hops` are those of the attempt: what another server denies may have been processed
+    /// before.
     pub(crate) fn refresh(
         &mut self,
         status: StatusCode,
         hops: Hops,
         settings: &Settings<P>,
     ) -> Option<CredentialFuture> {
+        let refresh = settings.refresh_credentials.as_ref()?;
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let is_safe = || hops == Hops::One || self.idempotency(settings).allows_retry(RequestProgress::MaybeProcessed);
-        let may_help = is_denied && self.body == BodyReplay::Possible && !self.has_refreshed && is_safe();
-        let refresh = settings.refresh_credentials.as_ref().filter(|_| may_help)?;
+        if !is_denied || self.body == BodyReplay::Impossible || self.has_refreshed {
+            return None;
+        }
+        if hops != Hops::One && !self.idempotency(settings).allows_retry(RequestProgress::MaybeProcessed) {
+            return None;
+        }
         self.has_refreshed = true;
         Some(refresh(&self.head))
     }
 
-    /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately; without
-    /// credentials it has failed permanently.
+    /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately;
+    /// without credentials it has failed permanently.
     pub(crate) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings<P>) -> Outcome {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // Replaces headers of the same name.
@@ -220,7 +230,8 @@ impl<P: RequestHead> RequestTracker<P> {
     }
 }
 
-/// Returns the deadline of a call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is sooner.
+/// Returns the deadline of a call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is
+/// sooner.
 pub(crate) fn deadline(extensions: &Extensions, headers: &HeaderMap, clock: &impl Clock) -> Option<Instant> {
     let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
     let left = if grpc::is_grpc(headers) { grpc::timeout_of(headers) } else { None };
@@ -229,8 +240,8 @@ pub(crate) fn deadline(extensions: &Extensions, headers: &HeaderMap, clock: &imp
 
 /// Inserts the attempt into the request's extensions, for inner layers.
 ///
-/// A first attempt without a time limit is the default and is not inserted, since the first extension costs a call three
-/// allocations.
+/// A first attempt without a time limit is the default and is not inserted, since the first extension costs a call
+/// three allocations.
 pub(crate) fn insert_attempt(extensions: &mut Extensions, attempt: Attempt) {
     if is_notable(attempt) || extensions.get::<Attempt>().is_some() {
         extensions.insert(attempt);
@@ -244,10 +255,11 @@ const fn is_notable(attempt: Attempt) -> bool {
 
 /// Returns whether a response is a success, whatever the request.
 pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
-    status.as_u16() < 400 && by_grpc(headers, classify::grpc).is_none_or(|outcome| outcome == Outcome::Success)
+    status.as_u16() < 400 && matches!(by_grpc(headers, classify::grpc), None | Some(Outcome::Success))
 }
 
-/// Returns the outcome as a throttled failure if the status says so: gRPC takes a 429 or 503 of a proxy for an unavailable server.
+/// Returns the outcome as a throttled failure if the status says so: gRPC takes a 429 or 503 of a proxy for an
+/// unavailable server.
 fn as_request_for_quiet(outcome: Outcome, status: StatusCode) -> Outcome {
     match (outcome, status) {
         (
@@ -259,7 +271,7 @@ fn as_request_for_quiet(outcome: Outcome, status: StatusCode) -> Outcome {
 }
 
 fn by_grpc(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
-    grpc::outcome_with(headers, rule).filter(|_| grpc::is_grpc(headers))
+    if grpc::is_grpc(headers) { grpc::outcome_with(headers, rule) } else { None }
 }
 
 /// Whether the body of a request can be sent again.
@@ -281,7 +293,8 @@ pub(crate) enum Hops {
     Unknown,
 }
 
-/// A response that counts as a failure, as listeners receive it from [`Event::error_as`](stagger::observe::Event::error_as).
+/// A response that counts as a failure, as listeners receive it from
+/// [`Event::error_as`](stagger::observe::Event::error_as).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusFailure {
     pub(super) status: StatusCode,
@@ -327,19 +340,26 @@ impl Error for StatusFailure {}
 
 /// Returns the outcome of an attempt without a response.
 ///
-/// `explicit` is that of the retrier's rules, which decide except that what was not processed need not wait; `link` is the
-/// error, if it can be examined; `built_in` classifies it otherwise.
+/// `explicit` is that of the retrier's rules, which decide except that what was not processed need not wait; `link` is
+/// the error, if it can be examined; `built_in` classifies it otherwise.
 pub(crate) fn outcome_of_error(
     explicit: Option<Outcome>,
     progress: RequestProgress,
     link: Option<&(dyn Error + 'static)>,
     built_in: impl FnOnce() -> Outcome,
 ) -> Outcome {
-    let told = explicit.filter(|outcome| *outcome != Outcome::TRANSIENT).or_else(|| link.and_then(by_protocol));
-    match (told, progress) {
-        (Some(outcome), _) => outcome,
-        (None, RequestProgress::NotProcessed) => Outcome::NotProcessed,
-        (None, _) => explicit.unwrap_or_else(built_in),
+    match explicit {
+        Some(Outcome::TRANSIENT) | None => {}
+        Some(outcome) => return outcome,
+    }
+    // What the server itself says about its load.
+    if let Some(outcome) = link.and_then(by_protocol) {
+        return outcome;
+    }
+    match explicit {
+        _ if progress == RequestProgress::NotProcessed => Outcome::NotProcessed,
+        Some(outcome) => outcome,
+        None => built_in(),
     }
 }
 
@@ -351,9 +371,9 @@ const fn by_protocol(_: &(dyn Error + 'static)) -> Option<Outcome> {
 
 /// The point in time at which the caller of a request gives up, as a request extension.
 ///
-/// In the extensions of an outgoing request it limits the call: no attempt starts at or after the deadline, not even the first, an
-/// attempt in flight is cancelled at it, and [`timeout_header`](crate::header::TIMEOUT_MS) propagates the time that is left. The
-/// instant is on the clock of the layer or middleware that reads it.
+/// In the extensions of an outgoing request it limits the call: no attempt starts at or after the deadline, not even
+/// the first, an attempt in flight is cancelled at it, and [`timeout_header`](crate::header::TIMEOUT_MS) propagates the
+/// time that is left. The instant is on the clock of the layer or middleware that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
@@ -374,8 +394,9 @@ impl Deadline {
 /// Returns the number of the attempt that a request belongs to, from 1, as found in its extensions. For layers and
 /// middleware below one that retries.
 ///
-/// The retrying layer inserts an [`Attempt`] from the second attempt on, and into any attempt with a time limit. A first
-/// attempt without a time limit is not marked: allocating the request's extension map would cost three allocations.
+/// The retrying layer inserts an [`Attempt`] from the second attempt on, and into any attempt with a time limit. A
+/// first attempt without a time limit is not marked: allocating the request's extension map would cost three
+/// allocations.
 ///
 /// ```
 /// use http::Extensions;

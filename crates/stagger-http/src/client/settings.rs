@@ -113,8 +113,8 @@ impl<P> fmt::Debug for Settings<P> {
     }
 }
 
-/// Waits for fresh credentials. This is part of the attempt and limited by its remaining time; resolves to `None` when that
-/// has elapsed.
+/// Waits for fresh credentials. This is part of the attempt and limited by its remaining time; resolves to `None` when
+/// that has elapsed.
 pub(crate) fn poll_refresh<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(
     call: &mut PollRetry<T, R>,
     credentials: &mut CredentialFuture,
@@ -133,16 +133,18 @@ macro_rules! retry_options {
         impl$(<$parameter>)? $Builder {
             /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: not sent.
             ///
-            /// Independently of this header, from the second attempt on and in any attempt with a time limit, the request's
-            /// extensions contain an [`Attempt`](stagger::Attempt); [`attempt_number`]($crate::attempt_number) reads it.
+            /// Independently of this header, from the second attempt on and in any attempt with a time limit, the
+            /// request's extensions contain an [`Attempt`](stagger::Attempt);
+            /// [`attempt_number`]($crate::attempt_number) reads it.
             #[must_use]
             pub fn attempt_header(self) -> Self {
                 self.update_common(|settings| settings.attempt_header = $crate::client::HeaderMode::Send)
             }
 
-            /// Counts this layer in the member `stagger.depth` of the header `baggage`, from the second attempt on: the number of layers
-            /// that are making a retry, if every layer propagates the `baggage` that it has received, as OpenTelemetry does. Servers and
-            /// traces can then tell a retry of a retry, range 1 to 99. Default: not sent.
+            /// Counts this layer in the member `stagger.depth` of the header `baggage`, from the second attempt on: the
+            /// number of layers that are making a retry, if every layer propagates the `baggage` that it has received,
+            /// as OpenTelemetry does. Servers and traces can then tell a retry of a retry, range 1 to 99. Default: not
+            /// sent.
             ///
             /// Source: W3C Baggage. A header that would be longer than 8,192 bytes is sent as it is.
             #[must_use]
@@ -150,17 +152,17 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.depth_in_baggage = $crate::client::HeaderMode::Send)
             }
 
-            /// Sends the remaining time of an attempt, in whole milliseconds and at least 1, in the header `stagger-timeout-ms`: the time until
-            /// the request's [`Deadline`](crate::Deadline) or the retrier's timeout, whichever is shorter. Default: not sent.
-            /// gRPC requests always carry it in `grpc-timeout`.
+            /// Sends the remaining time of an attempt, in whole milliseconds and at least 1, in the header
+            /// `stagger-timeout-ms`: the time until the request's [`Deadline`](crate::Deadline) or the retrier's
+            /// timeout, whichever is shorter. Default: not sent. gRPC requests always carry it in `grpc-timeout`.
             #[must_use]
             pub fn timeout_header(self) -> Self {
                 self.update_common(|settings| settings.timeout_header = $crate::client::HeaderMode::Send)
             }
 
-            /// Adds an `Idempotency-Key` to every non-idempotent request that has none: a UUID, generated once per call and the
-            /// same on every attempt. Use it only with servers that implement the header; others process each attempt. Default:
-            /// not added.
+            /// Adds an `Idempotency-Key` to every non-idempotent request that has none: a UUID, generated once per call
+            /// and the same on every attempt. Use it only with servers that implement the header; others process each
+            /// attempt. Default: not added.
             #[must_use]
             pub fn idempotency_keys(self) -> Self {
                 self.update_common(|settings| settings.idempotency_keys = $crate::client::HeaderMode::Send)
@@ -168,32 +170,36 @@ macro_rules! retry_options {
 
             /// Sets how to refresh credentials after a 401 or 403 response.
             ///
-            /// `refresh` returns the headers to set, which replace those of the same name, or `None` if no credentials are
-            /// available. The request is then retried with them immediately, once per call. The refresh is part of the attempt
-            /// and limited by its remaining time; if the attempt has no time limit, neither has the refresh. Default: 401 and
-            /// 403 are permanent.
+            /// `refresh` returns the headers to set, which replace those of the same name, or `None` if no credentials
+            /// are available. The request is then retried with them immediately, once per call. The refresh is part of
+            /// the attempt and limited by its remaining time; if the attempt has no time limit, neither has the
+            /// refresh. Default: 401 and 403 are permanent.
             #[must_use]
             pub fn refresh_credentials<F, Fut>(self, refresh: F) -> Self
             where
                 F: Fn(&$Request) -> Fut + Send + Sync + 'static,
                 Fut: ::core::future::Future<Output = Option<::http::HeaderMap>> + Send + 'static,
             {
-                self.update_common(|settings| settings.refresh_credentials = Some(::std::sync::Arc::new(move |parts| Box::pin(refresh(parts)))))
+                let refresh = ::std::sync::Arc::new(move |parts: &$Request| Box::pin(refresh(parts)) as _);
+                self.update_common(|settings| settings.refresh_credentials = Some(refresh))
             }
 
-            /// Declares requests idempotent for which `predicate` returns true. It is asked only about requests that are
-            /// idempotent neither by method nor by key. Default: none.
+            /// Declares requests idempotent for which `predicate` returns true. It is asked only about requests that
+            /// are idempotent neither by method nor by key. Default: none.
             #[must_use]
             pub fn idempotent_if(self, predicate: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
                 self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
-            /// Sets which requests wait together when a server asks one of them to wait: those with equal keys, at most 1,000 keys
-            /// at a time. The key alone decides, so let the host be part of it if the client has several. A hash of it is
-            /// kept, under a secret of the process. Default: the origin and the credentials, see
-            /// the [crate](crate#quiet-periods).
+            /// Sets which requests wait together when a server asks one of them to wait: those with equal keys, at most
+            /// 1,000 keys at a time. The key alone decides, so let the host be part of it if the client has several. A
+            /// hash of it is kept, under a secret of the process. Default: the origin and the credentials, see the
+            /// [crate](crate#quiet-periods).
             #[must_use]
-            pub fn quiet_key<K: ::core::hash::Hash>(self, key: impl Fn(&$Request) -> K + Send + Sync + 'static) -> Self {
+            pub fn quiet_key<K: ::core::hash::Hash>(
+                self,
+                key: impl Fn(&$Request) -> K + Send + Sync + 'static,
+            ) -> Self {
                 let key = move |request: &$Request| $crate::client::hash_of(&key(request));
                 self.update_common(|settings| settings.quiet = $crate::client::QuietBy::Key(::std::sync::Arc::new(key)))
             }

@@ -61,7 +61,11 @@ impl<'s> RetryCall<'s> {
             loop {
                 let attempt = match poll_fn(|cx| self.poll_begin(cx)).await {
                     Ok(attempt) => attempt,
-                    Err(rejected) => return Err(self.last.take().unwrap_or_else(|| Error::middleware(rejected))),
+                    // The caller learns more from the last error than from the guard that rejected the retry after it.
+                    Err(rejected) => match self.last.take() {
+                        Some(error) => return Err(error),
+                        None => return Err(Error::middleware(rejected)),
+                    },
                 };
                 insert_attempt(extensions, attempt);
                 let request = self.next_attempt(attempt);
@@ -184,9 +188,14 @@ impl<'s> RetryCall<'s> {
                 self.classify(outcome_of_error(explicit, progress, Some(error), || error::outcome(error)), progress)
             }
             Error::Middleware(inner) => {
-                let explicit = self.call.explicit_outcome(error).or_else(|| self.call.explicit_outcome(inner));
-                let known = explicit.or_else(|| classify::chain(inner.as_ref()));
-                self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed)
+                let outcome = if let Some(outcome) = self.call.explicit_outcome(error) {
+                    outcome
+                } else if let Some(outcome) = self.call.explicit_outcome(inner) {
+                    outcome
+                } else {
+                    classify::chain(inner.as_ref()).unwrap_or(Outcome::TRANSIENT)
+                };
+                self.classify(outcome, RequestProgress::MaybeProcessed)
             }
         }
     }

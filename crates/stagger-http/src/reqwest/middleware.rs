@@ -18,14 +18,14 @@ pub struct RetryMiddleware {
 }
 
 impl RetryMiddleware {
-    /// Creates a middleware that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker,
-    /// rules, listeners and operator controls, on tokio's timer.
+    /// Creates a middleware that retries according to a policy or through a [`Retrier`], with its budget, circuit
+    /// breaker, rules, listeners and operator controls, on tokio's timer.
     ///
-    /// Each origin, which is a scheme, a host and a port, has a budget and a breaker of its own, with the settings of those
-    /// that the retrier was given: a host that is down does not stop the calls to the others. A redirect that reqwest follows
-    /// counts for the origin that the request was made to. Up to 1,000 origins have their own; see
-    /// [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it with other clients, give
-    /// the retrier a [shared](Retrier::shared_budget) one.
+    /// Each origin, which is a scheme, a host and a port, has a budget and a breaker of its own, with the settings of
+    /// those that the retrier was given: a host that is down does not stop the calls to the others. A redirect that
+    /// reqwest follows counts for the origin that the request was made to. Up to 1,000 origins have their own; see
+    /// [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it with other clients,
+    /// give the retrier a [shared](Retrier::shared_budget) one.
     #[must_use]
     pub fn new(retrier: impl Into<Retrier>) -> Self {
         let settings = Settings::new(retrier.into().look_into::<reqwest::Error>());
@@ -35,8 +35,8 @@ impl RetryMiddleware {
     /// Builds a client with this middleware alone, which follows redirects according to `policy`.
     ///
     /// The redirects are [watched](Redirects::watch), and reqwest's own retries are switched off, so that they do not
-    /// multiply the attempts. The redirect and retry policies of `client` are replaced; everything else is kept. reqwest has
-    /// no timeout by default: set one, or [`Retrier::timeout`].
+    /// multiply the attempts. The redirect and retry policies of `client` are replaced; everything else is kept.
+    /// reqwest has no timeout by default: set one, or [`Retrier::timeout`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -58,8 +58,8 @@ impl RetryMiddleware {
         Ok(ClientBuilder::new(client).with(self.redirects(redirects)).build())
     }
 
-    /// Sets what is known about the redirects that the client follows. Default: it may follow some, and nothing is known
-    /// about them.
+    /// Sets what is known about the redirects that the client follows. Default: it may follow some, and nothing is
+    /// known about them.
     ///
     /// Without it, a request that is not idempotent is not retried after an attempt that another server may have ended:
     /// neither if the connection could not be established, nor if the request was rejected with a reservation, nor with
@@ -119,8 +119,8 @@ impl fmt::Debug for RetryMiddleware {
 /// [`RetryMiddleware::redirects`](super::RetryMiddleware::redirects).
 ///
 /// reqwest follows redirects within an attempt, and says of an error only that it could not connect: not whether to the
-/// server that the request was sent to, or to another one that this server named after it had processed the request. So an
-/// error proves that nothing was sent only if no redirect was followed.
+/// server that the request was sent to, or to another one that this server named after it had processed the request. So
+/// an error proves that nothing was sent only if no redirect was followed.
 ///
 /// ```
 /// use std::time::Duration;

@@ -86,15 +86,19 @@ impl ServiceConfig {
         self.throttling
     }
 
-    /// Returns the config that applies to a method, given the path of its requests, such as `/shop.Stock/Count`. A config
-    /// that names the method takes precedence over one that names its service, and that over the default for all methods.
+    /// Returns the config that applies to a method, given the path of its requests, such as `/shop.Stock/Count`. A
+    /// config that names the method takes precedence over one that names its service, and that over the default for all
+    /// methods.
     #[must_use]
     pub fn method_config(&self, path: &str) -> Option<&MethodConfig> {
         let (service, method) = path.strip_prefix('/')?.rsplit_once('/')?;
         let named = |wanted: MethodName| self.methods.iter().find(|config| config.names.contains(&wanted));
-        named(MethodName::Method(service.to_owned(), method.to_owned()))
-            .or_else(|| named(MethodName::Service(service.to_owned())))
-            .or_else(|| named(MethodName::All))
+        let names = [
+            MethodName::Method(service.to_owned(), method.to_owned()),
+            MethodName::Service(service.to_owned()),
+            MethodName::All,
+        ];
+        names.into_iter().find_map(named)
     }
 }
 
@@ -133,11 +137,12 @@ impl MethodConfig {
 impl FromStr for ServiceConfig {
     type Err = ServiceConfigError;
 
-    /// Parses a service config from JSON. Fields that do not concern retries are ignored, and so are comments and trailing commas.
+    /// Parses a service config from JSON. Fields that do not concern retries are ignored, and so are comments and
+    /// trailing commas.
     ///
     /// # Errors
-    /// Returns an error if the text is not JSON, or is a config that gRPC rejects. It lists every problem, with its path and
-    /// how to fix it.
+    /// Returns an error if the text is not JSON, or is a config that gRPC rejects. It lists every problem, with its
+    /// path and how to fix it.
     fn from_str(json: &str) -> Result<Self, ServiceConfigError> {
         text::service_config(json)
     }
@@ -168,8 +173,8 @@ pub struct RetryThrottling {
 }
 
 impl RetryThrottling {
-    /// Creates the setting from the maximum number of tokens and the tokens that a success returns. Only three decimals of the
-    /// ratio count; it may exceed one.
+    /// Creates the setting from the maximum number of tokens and the tokens that a success returns. Only three decimals
+    /// of the ratio count; it may exceed one.
     ///
     /// # Errors
     /// The same as [`Throttle::new`].
@@ -224,7 +229,8 @@ impl Hedging {
         Self { attempts: attempts.min(MAX), delay, non_fatal }
     }
 
-    /// Maps a hedge, with the codes that do not end a call. Also returns the settings that a service config cannot express.
+    /// Maps a hedge, with the codes that do not end a call. Also returns the settings that a service config cannot
+    /// express.
     ///
     /// # Errors
     /// Returns an error if the hedge launches no copies, or its delay has no counterpart in gRPC.
@@ -269,8 +275,8 @@ impl Hedging {
         self.delay
     }
 
-    /// Returns the codes that do not end the call: after one of them, the next attempt starts immediately. Any other code ends
-    /// the call.
+    /// Returns the codes that do not end the call: after one of them, the next attempt starts immediately. Any other
+    /// code ends the call.
     #[must_use]
     pub const fn non_fatal_codes(self) -> Codes {
         self.non_fatal

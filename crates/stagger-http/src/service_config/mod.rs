@@ -1,9 +1,9 @@
 //! gRPC service configs: parses their retry settings into policies, and writes policies as service configs.
 //!
-//! A gRPC channel retries by itself if its service config, from the channel options or the name resolver, enables it. It has
-//! more information than any layer above it: which streams the server has never seen, and which responses have begun. Use the channel's
-//! retries where the language's library supports them. tonic does not; apply the config with a `RetryLayer` (feature `tower`)
-//! there.
+//! A gRPC channel retries by itself if its service config, from the channel options or the name resolver, enables it.
+//! It has more information than any layer above it: which streams the server has never seen, and which responses have
+//! begun. Use the channel's retries where the language's library supports them. tonic does not; apply the config with a
+//! `RetryLayer` (feature `tower`) there.
 //!
 //! ```
 //! use core::time::Duration;
@@ -24,7 +24,8 @@
 //!     "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
 //! }"#.parse()?;
 //!
-//! let Some(AttemptPolicy::Retry(retries)) = config.method_config("/shop.Stock/Count").map(|method| method.attempt_policy()) else {
+//! let count = config.method_config("/shop.Stock/Count").expect("it is configured");
+//! let AttemptPolicy::Retry(retries) = count.attempt_policy() else {
 //!     panic!("it has a retryPolicy")
 //! };
 //! assert_eq!(retries.retryable_codes(), Codes::UNAVAILABLE);
@@ -39,9 +40,9 @@
 //!
 //! Fields that do not concern retries are ignored, and so not written again.
 //!
-//! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. Differs from it in: a `backoffMultiplier`
-//! below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink. Parsed by `stagger-config`, which also reads
-//! the configs that a channel refuses, and tells where each value stands.
+//! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. Differs from it in: a
+//! `backoffMultiplier` below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink. Parsed
+//! by `stagger-config`, which also reads the configs that a channel refuses, and tells where each value stands.
 
 mod config;
 mod retries;

@@ -45,14 +45,17 @@ impl MethodRetries {
 
     /// Maps a policy to a `retryPolicy` with these retryable codes.
     ///
-    /// Also returns the settings that a service config cannot express: those in which [`policy`](Self::policy), which is what
-    /// gRPC will do, differs from the given one.
+    /// Also returns the settings that a service config cannot express: those in which [`policy`](Self::policy), which
+    /// is what gRPC will do, differs from the given one.
     ///
     /// # Errors
-    /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes` is
-    /// empty.
+    /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes`
+    /// is empty.
     pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
-        let no_codes = codes.is_empty().then_some("there are no retryable status codes; add at least UNAVAILABLE");
+        let no_codes = match codes.is_empty() {
+            true => Some("there are no retryable status codes; add at least UNAVAILABLE"),
+            false => None,
+        };
         let (fields, losses) = match (RetryFields::from_policy(policy), no_codes) {
             (Ok(mapped), None) => mapped,
             (Ok(_), Some(problem)) => return Err(ServiceConfigError::one(problem)),
@@ -106,7 +109,8 @@ impl MethodRetries {
     }
 }
 
-/// A setting that a service config cannot express. Its text names the setting, what gRPC does instead, and what you can do.
+/// A setting that a service config cannot express. Its text names the setting, what gRPC does instead, and what you can
+/// do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Unmapped {

@@ -108,10 +108,11 @@ impl Problems {
     fn codes(&mut self, found: &[StatusCode]) -> Codes {
         let mut codes = Vec::new();
         for code in found {
-            let number = || code.text.trim_end_matches(".0").parse().ok().filter(|number| *number <= 16);
-            match Codes::code_from_name(&code.text).or_else(number) {
-                Some(number) => codes.push(number),
-                None => {
+            // A number may be written as JSON's floating point.
+            let number = code.text.trim_end_matches(".0").parse();
+            match (Codes::code_from_name(&code.text), number) {
+                (Some(number), _) | (None, Ok(number @ ..=16)) => codes.push(number),
+                _ => {
                     let rule = "is not a gRPC status code; use a name such as UNAVAILABLE, or a number from 0 to 16";
                     self.placed.push((code.span, format!("{} {rule}", code.path)));
                 }

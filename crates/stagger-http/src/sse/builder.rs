@@ -24,7 +24,7 @@ pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send>;
 ///
 /// | setting | default |
 /// |---|---|
-/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then equal jitter 15 to 30 s, without a limit, healthy after 10 s |
+/// | retrier | [`WEB_SOCKET`]: spread 10 s, then equal jitter 15 to 30 s, without a limit, healthy after 10 s |
 /// | connect timeout | 30 s until the head of the response |
 /// | idle timeout | 90 s without a line; comments count |
 /// | longest wait that `retry` may ask for | 5 min |
@@ -149,15 +149,16 @@ impl<B: Send + 'static> ClientBuilder<B> {
         self
     }
 
-    /// Sets `stable_after` of the policy: how long a stream must be open to count as healthy. Default: the policy's own.
+    /// Sets `stable_after` of the policy: how long a stream must be open to count as healthy. Default: the policy's
+    /// own.
     #[must_use]
     pub const fn stable_after(mut self, stable_after: Duration) -> Self {
         self.stable_after = Some(stable_after);
         self
     }
 
-    /// Sets the maximum duration of an attempt: request provider, connection, and the head of the response. Some servers
-    /// send the head only with the first event. Default 30 s.
+    /// Sets the maximum duration of an attempt: request provider, connection, and the head of the response. Some
+    /// servers send the head only with the first event. Default 30 s.
     #[must_use]
     pub const fn connect_timeout(mut self, longest: Duration) -> Self {
         self.connect_timeout = longest;
@@ -225,13 +226,13 @@ impl<B: Send + 'static> ClientBuilder<B> {
     pub fn connect(self) -> Client {
         let Self { transport, provider, connect_timeout, repeat, retrier, spread, stable_after, settings } = self;
         let (retrier, invalid) = match with_overrides(&retrier, spread, stable_after) {
-            Ok(retrier) => (retrier, None),
             Err(error) => (retrier, Some(ConnectionError::InvalidPolicy(error))),
+            Ok(retrier) if is_valid_id(&settings.last_event_id) => (retrier, None),
+            Ok(retrier) => {
+                let why = "the initial id of the last event is too long or has control characters";
+                (retrier, Some(ConnectionError::InvalidRequest(why)))
+            }
         };
-        let invalid = invalid.or_else(|| {
-            let why = "the initial id of the last event is too long or has control characters";
-            (!is_valid_id(&settings.last_event_id)).then_some(ConnectionError::InvalidRequest(why))
-        });
         let connector = Connector { provider, transport, connect_timeout, repeat, is_spent: AtomicBool::new(false) };
         let connect: Connect = connector.into_connect();
         Client::new(connect, retrier, settings, invalid)

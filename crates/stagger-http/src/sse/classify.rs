@@ -46,11 +46,10 @@ impl Classifier {
         by_client: Option<Outcome>,
         driver: &ReconnectDriver<Tokio>,
     ) -> Classification {
-        let explicit = driver.explicit_outcome(cause).or_else(|| match cause {
-            ConnectionError::Http(error) | ConnectionError::Request(error) => driver.explicit_outcome(error),
-            _ => None,
-        });
-        let by_kind = || match cause {
+        if let Some(outcome) = explicit_outcome(cause, driver).or(by_client) {
+            return Classification::Failed(outcome);
+        }
+        match cause {
             ConnectionError::Rejected(rejected) => self.rejected(rejected),
             ConnectionError::ContentType { .. }
             | ConnectionError::InvalidRequest(_)
@@ -59,8 +58,7 @@ impl Classifier {
             | ConnectionError::TooLong(_) => Classification::Failed(Outcome::Permanent),
             ConnectionError::Http(error) => Classification::Failed(client_error(&**error)),
             _ => Classification::Failed(Outcome::TRANSIENT),
-        };
-        explicit.or(by_client).map_or_else(by_kind, Classification::Failed)
+        }
     }
 
     fn rejected(&mut self, rejected: &StreamRejected) -> Classification {
@@ -82,8 +80,19 @@ impl Classifier {
     }
 }
 
-/// Classifies an error of the HTTP client. Unlike a single call, a long-lived client may outlast errors that classify as
-/// permanent, such as an unknown host name. Only an address that cannot be connected to at all is permanent.
+/// Returns the outcome by the retrier's rules, if there is one for this error or for what it wraps.
+fn explicit_outcome(cause: &ConnectionError, driver: &ReconnectDriver<Tokio>) -> Option<Outcome> {
+    let explicit = driver.explicit_outcome(cause);
+    match cause {
+        ConnectionError::Http(error) | ConnectionError::Request(error) if explicit.is_none() => {
+            driver.explicit_outcome(error)
+        }
+        _ => explicit,
+    }
+}
+
+/// Classifies an error of the HTTP client. Unlike a single call, a long-lived client may outlast errors that classify
+/// as permanent, such as an unknown host name. Only an address that cannot be connected to at all is permanent.
 fn client_error(error: &(dyn Error + 'static)) -> Outcome {
     match classify::chain(error) {
         Some(Outcome::Permanent) if !is_invalid_address(error) => Outcome::TRANSIENT,

@@ -1,6 +1,5 @@
 use core::fmt;
 use core::future::{Future as _, poll_fn};
-use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
@@ -28,8 +27,8 @@ use super::transport::BoxBody;
 
 /// A client for server-sent events that reconnects: a stream of [`Event`]s. See the [module](super) for what it does.
 ///
-/// It reads, waits and connects only while it is polled; while it is not, the server meets backpressure. Dropping it closes
-/// the connection.
+/// It reads, waits and connects only while it is polled; while it is not, the server meets backpressure. Dropping it
+/// closes the connection.
 pub struct Client {
     connect: Connect,
     driver: ReconnectDriver<Tokio>,
@@ -135,8 +134,8 @@ impl Client {
         Messages(self)
     }
 
-    /// Starts an attempt when the client is next polled, without a wait and with the attempt count reset: instead of the
-    /// current stream, during a wait, or after giving up. Does nothing after [`close`](Self::close).
+    /// Starts an attempt when the client is next polled, without a wait and with the attempt count reset: instead of
+    /// the current stream, during a wait, or after giving up. Does nothing after [`close`](Self::close).
     pub fn reconnect_now(&mut self) {
         if self.driver.phase() == ReconnectPhase::Closed {
             return;
@@ -169,8 +168,8 @@ impl Client {
         self.driver.attempts()
     }
 
-    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
-    /// failed since the last stream was open.
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row
+    /// have failed since the last stream was open.
     #[must_use]
     pub const fn unreachable(&self) -> Option<Unreachable> {
         self.driver.unreachable()
@@ -264,8 +263,10 @@ impl Client {
             _ => None,
         };
         if let ReconnectStep::GiveUp(stop) = step {
-            let fatal = Fatal::new(stop, cause.clone(), self.driver.attempts());
-            self.activity = Activity::Stopped((classification != Classification::NormalEnd).then_some(fatal));
+            self.activity = Activity::Stopped(match classification {
+                Classification::NormalEnd => None,
+                Classification::Failed(_) => Some(Fatal::new(stop, cause.clone(), self.driver.attempts())),
+            });
         } else {
             self.apply(&step);
         }
@@ -293,14 +294,18 @@ impl Client {
     /// Returns the wait that the server last asked for with `retry`, and the wait that is used.
     fn retry(&self) -> Option<(Duration, Duration)> {
         let asked = self.parser.retry()?;
-        let longest = self.driver.policy().max_hint().map_or(self.max_retry, |longest| longest.min(self.max_retry));
-        Some((asked, asked.min(longest)))
+        let used = match self.driver.policy().max_hint() {
+            Some(longest) => asked.min(self.max_retry).min(longest),
+            None => asked.min(self.max_retry),
+        };
+        Some((asked, used))
     }
 
     /// Reports that the server's `retry` is capped, once per stream.
     fn report_capped_retry(&mut self) {
-        let Some((asked, used)) = self.retry().filter(|(asked, used)| asked > used) else { return };
-        if mem::replace(&mut self.retry_cap, RetryCap::Reported) == RetryCap::Unreported {
+        let Some((asked, used)) = self.retry() else { return };
+        if asked > used && self.retry_cap == RetryCap::Unreported {
+            self.retry_cap = RetryCap::Reported;
             self.pending.push_back(Event::RetryCapped { asked, used });
         }
     }

@@ -57,7 +57,8 @@ impl ConnectAttempt {
         &self.last_event_id
     }
 
-    /// Returns the status, 401 or 403, with which the server rejected the credentials, if no stream has been opened since.
+    /// Returns the status, 401 or 403, with which the server rejected the credentials, if no stream has been opened
+    /// since.
     #[must_use]
     pub const fn auth_rejection(&self) -> Option<u16> {
         self.auth_rejection
@@ -128,8 +129,10 @@ impl<B: Send + 'static> Connector<B> {
     }
 
     async fn connect(&self, attempt: ConnectAttempt) -> Result<Response<BoxBody>, Box<ConnectFailure>> {
-        let opened = timeout(self.connect_timeout, self.open(attempt)).await;
-        opened.unwrap_or_else(|_| Err(ConnectionError::ConnectTimeout { after: self.connect_timeout }.into()))
+        match timeout(self.connect_timeout, self.open(attempt)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(ConnectionError::ConnectTimeout { after: self.connect_timeout }.into()),
+        }
     }
 
     async fn open(&self, mut attempt: ConnectAttempt) -> Result<Response<BoxBody>, Box<ConnectFailure>> {
@@ -138,10 +141,14 @@ impl<B: Send + 'static> Connector<B> {
         let mut request = (self.provider)(attempt).await.map_err(provider_failed)?;
         let origin = (request.uri().scheme().cloned(), request.uri().authority().cloned());
         insert_headers(request.headers_mut(), &last_event_id)?;
-        if let Some(reserved) = reservation.filter(|reserved| reserved.origin == origin) {
-            if let Ok(token) = HeaderValue::try_from(reserved.token.to_string()) {
-                request.headers_mut().insert(RESERVATION_TOKEN, token);
+        match reservation {
+            // Only the server that made the reservation may see its token.
+            Some(reserved) if reserved.origin == origin => {
+                if let Ok(token) = HeaderValue::try_from(reserved.token.to_string()) {
+                    request.headers_mut().insert(RESERVATION_TOKEN, token);
+                }
             }
+            _ => {}
         }
         let idempotency = Idempotency::from_request(request.method(), request.headers());
         let may_repeat = self.repeat == Repeat::Always || idempotency.allows_retry(RequestProgress::MaybeProcessed);
@@ -185,9 +192,10 @@ fn insert_headers(headers: &mut HeaderMap, last_event_id: &str) -> Result<(), Co
     headers.entry(ACCEPT).or_insert(HeaderValue::from_static(EVENT_STREAM));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if !last_event_id.is_empty() {
-        let id = HeaderValue::from_bytes(last_event_id.as_bytes()).ok().filter(|_| is_valid_id(last_event_id));
-        let id = id.ok_or(ConnectionError::InvalidRequest("the id of the last event cannot be sent in a header"))?;
-        headers.insert(LAST_EVENT_ID, id);
+        match HeaderValue::from_bytes(last_event_id.as_bytes()) {
+            Ok(id) if is_valid_id(last_event_id) => headers.insert(LAST_EVENT_ID, id),
+            _ => return Err(ConnectionError::InvalidRequest("the id of the last event cannot be sent in a header")),
+        };
     }
     Ok(())
 }
@@ -195,9 +203,11 @@ fn insert_headers(headers: &mut HeaderMap, last_event_id: &str) -> Result<(), Co
 /// Returns the token of the reservation that the server made when it rejected the request.
 fn reservation_token(response: &Response<BoxBody>) -> Option<ReservationToken> {
     let rejects = matches!(response.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
-    let is_foreign = response.extensions().get::<FromOtherOrigin>().is_some();
-    let reservation = if rejects && !is_foreign { reservation(response.headers()) } else { None };
-    reservation.map(|reservation| reservation.token)
+    let is_from_other_origin = response.extensions().get::<FromOtherOrigin>().is_some();
+    if !rejects || is_from_other_origin {
+        return None;
+    }
+    Some(reservation(response.headers())?.token)
 }
 
 /// An error of the provider that is a [`ConnectionError`] is that.

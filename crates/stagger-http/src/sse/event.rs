@@ -21,8 +21,8 @@ pub enum Event {
     Message(Message),
     /// An attempt failed, or the stream ended.
     Closed(Closed),
-    /// The server could not be reached for ten attempts in a row, or for twice as long as at the last event of this kind.
-    /// The client continues to reconnect: show it to the user until the next [`Open`](Self::Open).
+    /// The server could not be reached for ten attempts in a row, or for twice as long as at the last event of this
+    /// kind. The client continues to reconnect: show it to the user until the next [`Open`](Self::Open).
     ///
     /// Comes after the [`Closed`](Self::Closed) of the attempt.
     Unreachable(Unreachable),
@@ -83,7 +83,8 @@ pub enum ConnectionError {
     TooLong(ParseError),
     /// The request provider failed. [`source`](Error::source) is its error.
     Request(Arc<dyn Error + Send + Sync>),
-    /// The request cannot be sent: there is no valid URL, or the initial id of the last event cannot be sent in a header.
+    /// The request cannot be sent: there is no valid URL, or the initial id of the last event cannot be sent in a
+    /// header.
     InvalidRequest(&'static str),
     /// The policy is invalid with the builder's spread or `stable_after`.
     InvalidPolicy(PolicyError),
@@ -157,7 +158,8 @@ impl fmt::Display for ConnectionError {
             Self::InvalidRequest(why) => write!(f, "invalid request: {why}"),
             Self::InvalidPolicy(error) => write!(f, "invalid policy: {error}"),
             Self::UnsafeToRetry => f.write_str(
-                "the request was not sent again: it is not idempotent; add an Idempotency-Key, continue with a GET, or call `idempotent`",
+                "the request was not sent again: it is not idempotent; add an Idempotency-Key, continue with a GET, \
+                 or call `idempotent`",
             ),
             Self::ConnectTimeout { after } => write!(f, "connect timeout after {} s", after.as_secs_f64()),
             Self::IdleTimeout { after } => write!(f, "no line from the server for {} s", after.as_secs_f64()),

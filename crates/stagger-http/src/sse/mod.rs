@@ -1,5 +1,5 @@
-//! A client for [server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html) that reconnects without
-//! a stampede, over any HTTP client.
+//! A client for [server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html) that reconnects
+//! without a stampede, over any HTTP client.
 //!
 //! ```
 //! use http::header::CONTENT_TYPE;
@@ -28,8 +28,9 @@
 //! # Ok::<(), stagger_http::sse::Fatal>(()) }).unwrap();
 //! ```
 //!
-//! A browser's `EventSource` waits exactly as long as the server said with `retry`, and otherwise a few seconds: after a
-//! restart, all clients come back in the same instant. Here every loss is *spread*, and failed attempts are backed off:
+//! A browser's `EventSource` waits exactly as long as the server said with `retry`, and otherwise a few seconds: after
+//! a restart, all clients come back in the same instant. Here every loss is *spread*, and failed attempts are backed
+//! off:
 //!
 //! ```text
 //! streams lost ──▶ random spread ──▶ attempt ──▶ backoff ──▶ attempt ──▶ … ──▶ open
@@ -37,8 +38,8 @@
 //!      └────── the count restarts only after a stream was open for 10 s ◀───────┘
 //! ```
 //!
-//! A [`ReconnectDriver`](stagger::reconnect::ReconnectDriver) makes every decision, as for WebSockets. `retry: 3000` is a
-//! hint: the wait is at least 3 s, with the spread above it. A hint of zero changes nothing, and one above 5 min
+//! A [`ReconnectDriver`](stagger::reconnect::ReconnectDriver) makes every decision, as for WebSockets. `retry: 3000` is
+//! a hint: the wait is at least 3 s, with the spread above it. A hint of zero changes nothing, and one above 5 min
 //! ([`max_retry`](ClientBuilder::max_retry)) is capped and reported. Every attempt sends `Last-Event-ID`.
 //!
 //! # What a failure means
@@ -48,30 +49,31 @@
 //! | the server ends the stream, or the connection is lost | spread, then backoff |
 //! | refused, unknown host name, connect timeout; no line for 90 s | the same |
 //! | 204 | the end, without an error |
-//! | 401, 403 | one more attempt with fresh credentials: the request provider sees [`ConnectAttempt::auth_rejection`]; then fatal |
-//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum, with a spread above it |
+//! | 401, 403 | one more attempt, with fresh [credentials](ConnectAttempt::auth_rejection); then fatal |
+//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff above `Retry-After` |
 //! | 3xx that the HTTP client does not follow, other 2xx, any other status | fatal |
 //! | 200 with another content type than `text/event-stream` | fatal |
 //! | a line, an event or an id that exceeds its limit | fatal: the server would send it again |
 //! | another POST would be sent, without an `Idempotency-Key` | fatal: [`ConnectionError::UnsafeToRetry`] |
 //!
-//! A rule of the client's [retrier](ClientBuilder::retrier) for [`ConnectionError`], or for the HTTP client's error in it,
-//! takes the place of this table. This layer cannot tell a bad certificate from a broken handshake, so it retries both; if
-//! your HTTP client can, add a rule.
+//! A rule of the client's [retrier](ClientBuilder::retrier) for [`ConnectionError`], or for the HTTP client's error in
+//! it, takes the place of this table. This layer cannot tell a bad certificate from a broken handshake, so it retries
+//! both; if your HTTP client can, add a rule.
 //!
 //! # What a hostile server can do
 //!
-//! It can make the client hold one event: at most 1 MiB ([`max_event_bytes`](ClientBuilder::max_event_bytes)) of data, as much of
-//! the current line, and an id of 4 KiB, beside what the HTTP client buffers. It cannot keep an attempt open for more than 30 s, or a stream for more than 90 s
-//! without the end of a line. It cannot make the client reconnect faster than the policy does.
+//! It can make the client hold one event: at most 1 MiB ([`max_event_bytes`](ClientBuilder::max_event_bytes)) of data,
+//! as much of the current line, and an id of 4 KiB, beside what the HTTP client buffers. It cannot keep an attempt open
+//! for more than 30 s, or a stream for more than 90 s without the end of a line. It cannot make the client reconnect
+//! faster than the policy does.
 //!
 //! # Delivery
 //!
 //! An event that the server did not complete is discarded, and its id does not count. So a server that repeats
 //! what comes after `Last-Event-ID` delivers each event at least once, and one that does not, at most once.
 //!
-//! The [`Parser`] can be used alone. The crates for this format (sse-stream 0.3, sseer 0.3, eventsource-stream 0.2) limit
-//! neither lines nor events.
+//! The [`Parser`] can be used alone. The crates for this format (sse-stream 0.3, sseer 0.3, eventsource-stream 0.2)
+//! limit neither lines nor events.
 
 mod builder;
 mod classify;

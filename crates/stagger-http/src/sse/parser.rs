@@ -32,9 +32,10 @@ pub struct Message {
 
 /// An incremental parser of the format `text/event-stream`, without I/O.
 ///
-/// It follows the [HTML standard](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation):
-/// lines end with LF, CR or CRLF, however the bytes are split; a leading byte order mark and comments are skipped; invalid
-/// UTF-8 is replaced; an event without data is not returned; an event that is not followed by an empty line is discarded.
+/// It follows the [HTML
+/// standard](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation): lines end
+/// with LF, CR or CRLF, however the bytes are split; a leading byte order mark and comments are skipped; invalid UTF-8
+/// is replaced; an event without data is not returned; an event that is not followed by an empty line is discarded.
 /// Differs from it in:
 ///
 /// - The length of an event is limited: its type and data together, 1 MiB by default. So is the length of a line, of a
@@ -114,8 +115,8 @@ impl Parser {
         self
     }
 
-    /// Parses up to the end of the next event, and removes from `bytes` what was parsed. Returns `None` when all of it was,
-    /// and no event has ended.
+    /// Parses up to the end of the next event, and removes from `bytes` what was parsed. Returns `None` when all of it
+    /// was, and no event has ended.
     ///
     /// # Errors
     /// Returns [`ParseError`] if a limit is exceeded; from then on, at every call until [`restart`](Self::restart).

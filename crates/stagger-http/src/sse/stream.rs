@@ -76,8 +76,10 @@ impl EventStream {
         let message = parser.parse(&mut rest).map_err(ConnectionError::TooLong)?;
         let parsed = self.chunk.len() - rest.len();
         self.chunk.advance(parsed);
-        if let Some(idle) = self.idle.as_mut().filter(|_| parser.lines() != lines) {
-            idle.last_line = Instant::now();
+        if let Some(idle) = &mut self.idle {
+            if parser.lines() != lines {
+                idle.last_line = Instant::now();
+            }
         }
         Ok(message)
     }

@@ -104,7 +104,7 @@ mod over_reqwest {
     use crate::reqwest::error::{is_from_origin, is_permanent};
 
     impl Transport<Body> {
-        pub(in crate::sse) fn from_reqwest(client: ClientWithMiddleware) -> Self {
+        pub(crate) fn from_reqwest(client: ClientWithMiddleware) -> Self {
             Self(Arc::new(move |request| {
                 let client = client.clone();
                 Box::pin(async move {
@@ -127,7 +127,7 @@ mod over_reqwest {
 
     /// Removes the URL, since tokens are often in it.
     fn failure(error: Error) -> SendFailure {
-        let outcome = is_permanent(&error).then_some(Outcome::Permanent);
+        let outcome = if is_permanent(&error) { Some(Outcome::Permanent) } else { None };
         SendFailure { error: error.without_url().into(), outcome }
     }
 }

@@ -14,17 +14,20 @@ use tower_service::Service;
 
 use crate::admission::{set_rejection_headers, try_admit};
 
-/// Admission control for servers: admits the load that the server can handle, and assigns each other client a return time.
+/// Admission control for servers: admits the load that the server can handle, and assigns each other client a return
+/// time.
 ///
 /// A rejection is a response with the status 503, an empty body, and these headers:
 ///
 /// - `Retry-After`, in whole seconds, rounded up, for any client;
-/// - [`stagger-reservation`](crate::header::RESERVATION), in milliseconds and with a token, for clients that return the token
-///   in [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does;
+/// - [`stagger-reservation`](crate::header::RESERVATION), in milliseconds and with a token, for clients that return the
+///   token in [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer)
+///   does;
 /// - `retry-after-ms` in its place if no reservation is available.
 ///
 /// A thundering herd is thus spread to the rate of the server; see [`Admission`]. The body of a rejected request is not
-/// read, and the inner service is not called: what it reserved when it became ready is released, for which it must be `Clone`.
+/// read, and the inner service is not called: what it reserved when it became ready is released, for which it must be
+/// `Clone`.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -35,7 +38,9 @@ use crate::admission::{set_rejection_headers, try_admit};
 /// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
-/// # let handler = service_fn(|_: Request<Empty<Bytes>>| async { Ok::<_, std::io::Error>(Response::new(Empty::<Bytes>::new())) });
+/// # let handler = service_fn(|_: Request<Empty<Bytes>>| async {
+/// #     Ok::<_, std::io::Error>(Response::new(Empty::<Bytes>::new()))
+/// # });
 /// let admission = Admission::per_second(100).burst(1).build(random_secret())?;
 /// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).max_concurrent(50)).service(handler);
 ///
@@ -62,8 +67,8 @@ struct Limits {
 
 #[cfg(feature = "tokio")]
 impl AdmissionLayer<stagger::time::Tokio> {
-    /// Creates a layer on tokio's clock. Pass an `Arc` to keep access to the admission's snapshot, or to share it with other
-    /// listeners.
+    /// Creates a layer on tokio's clock. Pass an `Arc` to keep access to the admission's snapshot, or to share it with
+    /// other listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
         Self::with_clock(stagger::time::Tokio, admission)
     }
@@ -75,7 +80,8 @@ impl<C> AdmissionLayer<C> {
         Self::with_control(clock, admission.into())
     }
 
-    /// Creates a layer on `clock` with an admission of another kind, such as one that all servers behind a balancer share.
+    /// Creates a layer on `clock` with an admission of another kind, such as one that all servers behind a balancer
+    /// share.
     pub fn with_control(clock: C, admission: Arc<dyn AdmissionControl>) -> Self {
         Self::with_limit(clock, admission, usize::MAX)
     }
@@ -86,7 +92,8 @@ impl<C> AdmissionLayer<C> {
         Self { limits: Arc::new(Limits { admission, max_concurrent, semaphore }), clock }
     }
 
-    /// Sets how many requests are processed concurrently; further ones are rejected with a reservation. Default: no limit.
+    /// Sets how many requests are processed concurrently; further ones are rejected with a reservation. Default: no
+    /// limit.
     #[must_use]
     pub fn max_concurrent(self, limit: usize) -> Self {
         Self::with_limit(self.clock, Arc::clone(&self.limits.admission), limit)
@@ -169,8 +176,8 @@ impl Limits {
 }
 
 pin_project! {
-    /// The response future of [`AdmissionService`]. It releases its concurrency permit when it completes or is dropped, even if
-    /// the body of the response is still being sent.
+    /// The response future of [`AdmissionService`]. It releases its concurrency permit when it completes or is dropped,
+    /// even if the body of the response is still being sent.
     #[must_use = "futures do nothing unless polled"]
     pub struct AdmissionFuture<F, R> {
         #[pin]
@@ -207,10 +214,11 @@ where
                 this.state.set(State::Rejected { response: None });
                 Poll::Ready(response)
             }
-            // Already completed.
-            StateProjected::Rejected { response } => {
-                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
-            }
+            // Empty once the future has completed.
+            StateProjected::Rejected { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response)),
+                None => Poll::Pending,
+            },
         }
     }
 }

@@ -36,11 +36,12 @@ impl CallerAttempt {
 
 /// Context propagation for servers: reads the attempt number and the timeout that a caller sends, and applies them.
 ///
-/// - [`x-retry-attempt`](RETRY_ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls made while the request is
-///   processed therefore do not retry, see [`stagger::scope`]. The request's extensions contain a [`CallerAttempt`].
+/// - [`x-retry-attempt`](RETRY_ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls made while the
+///   request is processed therefore do not retry, see [`stagger::scope`]. The request's extensions contain a
+///   [`CallerAttempt`].
 /// - [`stagger-timeout-ms`](TIMEOUT_MS) or `grpc-timeout`: the time until the caller gives up; the shorter if both are
-///   present. The request's extensions contain a [`Deadline`]; copy it into the extensions of the requests made on behalf of
-///   this one.
+///   present. The request's extensions contain a [`Deadline`]; copy it into the extensions of the requests made on
+///   behalf of this one.
 ///
 /// Malformed headers are ignored. All of these headers are untrusted input: a client that sends them can turn off this
 /// hop's own retries and shorten its deadlines. Strip them at the edge if the service is reachable from outside.
@@ -113,15 +114,20 @@ where
 
 fn attempt_of(headers: &HeaderMap) -> Option<u32> {
     let number = |name| u32::try_from(parse_digits(headers.get(name)?.to_str().ok()?)?).ok();
-    let previous = || number(grpc::PREVIOUS_ATTEMPTS)?.checked_add(1);
-    number(RETRY_ATTEMPT).filter(|&number| number > 0).or_else(previous)
+    match number(RETRY_ATTEMPT) {
+        Some(number @ 1..) => Some(number),
+        // gRPC counts the attempts before this one.
+        _ => number(grpc::PREVIOUS_ATTEMPTS)?.checked_add(1),
+    }
 }
 
 /// Returns the shorter of the timeouts in the two headers.
 fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
-    let millis =
-        headers.get(TIMEOUT_MS).and_then(|value| parse_digits(value.to_str().ok()?)).map(Duration::from_millis);
-    millis.into_iter().chain(grpc::timeout_of(headers)).min()
+    let millis = || parse_digits(headers.get(TIMEOUT_MS)?.to_str().ok()?);
+    match (millis().map(Duration::from_millis), grpc::timeout_of(headers)) {
+        (Some(own), Some(grpc)) => Some(own.min(grpc)),
+        (own, grpc) => own.or(grpc),
+    }
 }
 
 impl<S: fmt::Debug, C> fmt::Debug for CallerContextService<S, C> {
@@ -131,7 +137,8 @@ impl<S: fmt::Debug, C> fmt::Debug for CallerContextService<S, C> {
 }
 
 pin_project! {
-    /// The response future of [`CallerContextService`]: the inner service's future, in a retry scope if the caller retries.
+    /// The response future of [`CallerContextService`]: the inner service's future, in a retry scope if the caller
+    /// retries.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct CallerContextFuture<F> {

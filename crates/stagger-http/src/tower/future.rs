@@ -1,5 +1,7 @@
 use core::fmt;
 use core::future::Future;
+use core::mem;
+use core::ops::ControlFlow;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::sync::Arc;
@@ -24,9 +26,10 @@ use crate::request::RequestProgress;
 pin_project! {
     /// The response future of [`RetryService`](super::RetryService): one call with all of its attempts.
     ///
-    /// Nothing is boxed except a credential refresh. Cancel-safe: dropping it cancels the attempt in flight and releases what
-    /// the call holds.
+    /// Nothing is boxed except a credential refresh. Cancel-safe: dropping it cancels the attempt in flight and
+    /// releases what the call holds.
     #[must_use = "futures do nothing unless polled"]
+    #[project = Projected]
     pub struct ResponseFuture<S, T, B, R>
     where
         S: Service<Request<ReplayBody<B>>>,
@@ -84,6 +87,23 @@ where
     }
 }
 
+/// What a step of the call leads to: the next one, or the end.
+type Step<R, E> = ControlFlow<Result<Response<R>, Error<E>>>;
+
+/// A poll goes on where the last one has left off. `failed_at` decides after every failure whether a retry follows.
+///
+/// ```text
+///           ┌───────────────────────────────────────────────────────┐
+///           ▼                                                       │ a retry follows
+///  ┌─▶ waiting ───▶ preparing ───▶ in flight ───▶ refreshing ───────┤
+///  │   no attempt   attempt        calling        refresh           │ none follows, or success
+///  │   (backoff,    (poll_ready)   (the inner     (credentials,     ▼
+///  │    quiet)          │           future)        after 401, 403)  end
+///  └────────────────────┘ the server has asked for quiet meanwhile
+/// ```
+///
+/// The second line names the field that tells the state. While it is waiting, the call holds nothing of the inner
+/// service: no readiness, no connection.
 impl<S, T, B, R> Future for ResponseFuture<S, T, B, R>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
@@ -97,127 +117,179 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
-            if let Some(calling) = this.calling.as_mut().as_pin_mut() {
-                let Poll::Ready(end) = this.call.attempt(|| this.span.enter(|| calling.poll(cx))) else {
-                    ready!(this.call.poll_limit(cx));
-                    this.calling.set(None);
-                    *this.attempt = None;
-                    this.span.timed_out();
-                    let outcome = this.request.on_failure(
-                        Outcome::TRANSIENT,
-                        RequestProgress::MaybeProcessed,
-                        this.call.retrier(),
-                    );
-                    if this.call.failed_at::<StatusFailure, _>(|| this.request.origin(), outcome, None).is_some() {
-                        return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
-                    }
-                    continue;
-                };
-                // Releases what the attempt holds before the backoff, and before the caller continues.
-                this.calling.set(None);
-                *this.attempt = None;
-                match end {
-                    Ok(response) => {
-                        this.span.answered(response.status());
-                        let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
-                            let success = Outcome::Success;
-                            this.call.answered_at(&success, &success, |settings| this.request.quiet_key(settings));
-                            this.call.succeeded_at(|| this.request.origin());
-                            return Poll::Ready(Ok(response));
-                        };
-                        let answer = this.request.answer();
-                        this.call.answered_at(&answer, &outcome, |settings| this.request.quiet_key(settings));
-                        if let Some(credentials) = this.request.refresh(failure, this.call.retrier()) {
-                            *this.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
-                        } else {
-                            if this.call.failed_at(|| this.request.origin(), outcome, Some(&failure)).is_some() {
-                                return Poll::Ready(Ok(response));
-                            }
-                            *this.drain = BodyDrain::new(response.into_body(), this.timer);
-                        }
-                    }
-                    Err(error) => {
-                        this.span.failed();
-                        let link = this.call.as_error(&error);
-                        let progress = this.call.retrier().request_progress(&error, link);
-                        let explicit = this.call.explicit_outcome(&error);
-                        let outcome = outcome_of_error(explicit, progress, link, || {
-                            let default = this.call.retrier().default_outcome(&error);
-                            default.unwrap_or_else(|| this.call.outcome(&error))
-                        });
-                        let outcome = this.request.on_failure(outcome, progress, this.call.retrier());
-                        if this.call.failed_at(|| this.request.origin(), outcome, Some(&error)).is_some() {
-                            return Poll::Ready(Err(Error::Service(error)));
-                        }
-                        *this.last = Some(error);
-                    }
-                }
+            let step = if this.calling.is_some() {
+                this.poll_in_flight(cx)
+            } else if let Some(refresh) = this.refresh.take() {
+                this.poll_refreshing(refresh, cx)
+            } else if let Some(attempt) = *this.attempt {
+                this.poll_preparing(attempt, cx)
+            } else {
+                this.poll_waiting(cx)
+            };
+            if let ControlFlow::Break(end) = ready!(step) {
+                return Poll::Ready(end);
             }
-            if let Some(refresh) = this.refresh {
-                let fresh = ready!(poll_refresh(this.call, &mut refresh.credentials, cx));
-                let Some(PendingRefresh { response, failure, .. }) = this.refresh.take().map(|refresh| *refresh) else {
-                    return Poll::Pending;
-                };
-                let outcome = this.request.on_refreshed(fresh, this.call.retrier());
-                if this.call.failed_at(|| this.request.origin(), outcome, Some(&failure)).is_some() {
-                    return Poll::Ready(Ok(response));
-                }
-                *this.drain = BodyDrain::new(response.into_body(), this.timer);
-            }
-            if this.attempt.is_none() {
-                match poll_begin(this.call, this.drain, |settings| this.request.quiet_key(settings), cx) {
-                    Poll::Pending => {
-                        // A wait holds nothing that the inner service has reserved for the request.
-                        if core::mem::take(this.is_ready) {
-                            *this.service = this.service.clone();
-                        }
-                        return Poll::Pending;
-                    }
-                    Poll::Ready(Ok(attempt)) => *this.attempt = Some(attempt),
-                    Poll::Ready(Err(rejected)) => {
-                        let last = this.last.take();
-                        return Poll::Ready(Err(last.map_or(Error::Rejected(rejected), Error::Service)));
-                    }
-                }
-            }
-            // Already completed.
-            let Some(attempt) = *this.attempt else { return Poll::Pending };
-            if !core::mem::take(this.is_ready) {
-                match this.call.prepare(|| this.service.poll_ready(cx)) {
-                    // The server may have asked for quiet meanwhile.
-                    Poll::Ready(Ok(())) if this.call.postponed_at(|settings| this.request.quiet_key(settings)) => {
-                        *this.attempt = None;
-                        *this.service = this.service.clone();
-                        continue;
-                    }
-                    Poll::Ready(Ok(())) => {}
-                    // By tower's contract, a service that fails in `poll_ready` must be discarded.
-                    Poll::Ready(Err(error)) => {
-                        let _ = this.call.failed_at(
-                            || this.request.origin(),
-                            Outcome::UnsafeToRetry(FailureKind::LocalExhaustion),
-                            Some(&error),
-                        );
-                        *this.attempt = None;
-                        return Poll::Ready(Err(Error::Service(error)));
-                    }
-                    Poll::Pending => {
-                        ready!(this.call.poll_limit(cx));
-                        // Nothing was sent; the client itself had no capacity.
-                        *this.attempt = None;
-                        let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
-                        if this.call.failed_at::<StatusFailure, _>(|| this.request.origin(), outcome, None).is_some() {
-                            return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
-                        }
-                        continue;
-                    }
-                }
-            }
-            let request = this.request.next_attempt(attempt, this.call.retrier(), cx);
-            this.span.begin(request.method(), request.uri().host(), attempt);
-            let calling = this.call.attempt(|| this.span.enter(|| this.service.call(request)));
-            this.calling.set(Some(calling));
         }
+    }
+}
+
+impl<S, T, B, R> Projected<'_, S, T, B, R>
+where
+    S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
+    S::Error: EventError + Unpin,
+    T: Sleep + Clone,
+    B: Body<Data = Bytes> + Unpin,
+    R: Body + Unpin,
+{
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Step<R, S::Error>> {
+        match poll_begin(self.call, self.drain, |settings| self.request.quiet_key(settings), cx) {
+            Poll::Pending => {
+                // A wait holds nothing that the inner service has reserved for the request.
+                if mem::take(self.is_ready) {
+                    *self.service = self.service.clone();
+                }
+                Poll::Pending
+            }
+            Poll::Ready(Ok(attempt)) => {
+                *self.attempt = Some(attempt);
+                Poll::Ready(Step::Continue(()))
+            }
+            // The caller learns more from the last error than from the guard that rejected the retry after it.
+            Poll::Ready(Err(rejected)) => Poll::Ready(Step::Break(Err(match self.last.take() {
+                Some(error) => Error::Service(error),
+                None => Error::Rejected(rejected),
+            }))),
+        }
+    }
+
+    /// Waits until the service is ready, and sends the request.
+    fn poll_preparing(&mut self, attempt: Attempt, cx: &mut Context<'_>) -> Poll<Step<R, S::Error>> {
+        if !mem::take(self.is_ready) {
+            match self.call.prepare(|| self.service.poll_ready(cx)) {
+                // The server may have asked for quiet meanwhile.
+                Poll::Ready(Ok(())) if self.call.postponed_at(|settings| self.request.quiet_key(settings)) => {
+                    *self.attempt = None;
+                    *self.service = self.service.clone();
+                    return Poll::Ready(Step::Continue(()));
+                }
+                Poll::Ready(Ok(())) => {}
+                // By tower's contract, a service that fails in `poll_ready` must be discarded.
+                Poll::Ready(Err(error)) => {
+                    *self.attempt = None;
+                    let outcome = Outcome::UnsafeToRetry(FailureKind::LocalExhaustion);
+                    let _ = self.call.failed_at(|| self.request.origin(), outcome, Some(&error));
+                    return Poll::Ready(Step::Break(Err(Error::Service(error))));
+                }
+                Poll::Pending => {
+                    ready!(self.call.poll_limit(cx));
+                    *self.attempt = None;
+                    // Nothing was sent; the client itself had no capacity.
+                    return Poll::Ready(
+                        self.timed_out(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }),
+                    );
+                }
+            }
+        }
+        let request = self.request.next_attempt(attempt, self.call.retrier(), cx);
+        self.span.begin(request.method(), request.uri().host(), attempt);
+        let calling = self.call.attempt(|| self.span.enter(|| self.service.call(request)));
+        self.calling.set(Some(calling));
+        Poll::Ready(Step::Continue(()))
+    }
+
+    fn poll_in_flight(&mut self, cx: &mut Context<'_>) -> Poll<Step<R, S::Error>> {
+        let Some(calling) = self.calling.as_mut().as_pin_mut() else { return Poll::Ready(Step::Continue(())) };
+        let end = match self.call.attempt(|| self.span.enter(|| calling.poll(cx))) {
+            Poll::Ready(end) => Some(end),
+            Poll::Pending => {
+                ready!(self.call.poll_limit(cx));
+                None
+            }
+        };
+        // Releases what the attempt holds before the backoff, and before the caller continues.
+        self.calling.set(None);
+        *self.attempt = None;
+        Poll::Ready(match end {
+            Some(Ok(response)) => self.on_response(response),
+            Some(Err(error)) => self.on_error(error),
+            None => {
+                self.span.timed_out();
+                let progress = RequestProgress::MaybeProcessed;
+                let outcome = self.request.on_failure(Outcome::TRANSIENT, progress, self.call.retrier());
+                self.timed_out(outcome)
+            }
+        })
+    }
+
+    fn poll_refreshing(
+        &mut self,
+        mut refresh: Box<PendingRefresh<R>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Step<R, S::Error>> {
+        let Poll::Ready(fresh) = poll_refresh(self.call, &mut refresh.credentials, cx) else {
+            *self.refresh = Some(refresh);
+            return Poll::Pending;
+        };
+        let PendingRefresh { response, failure, .. } = *refresh;
+        let outcome = self.request.on_refreshed(fresh, self.call.retrier());
+        Poll::Ready(self.on_failed_response(outcome, failure, response))
+    }
+
+    fn on_response(&mut self, response: Response<R>) -> Step<R, S::Error> {
+        self.span.answered(response.status());
+        let Some((outcome, failure)) = self.request.on_response(&response, self.call.retrier()) else {
+            let success = Outcome::Success;
+            self.call.answered_at(&success, &success, |settings| self.request.quiet_key(settings));
+            self.call.succeeded_at(|| self.request.origin());
+            return Step::Break(Ok(response));
+        };
+        let answer = self.request.answer();
+        self.call.answered_at(&answer, &outcome, |settings| self.request.quiet_key(settings));
+        if let Some(credentials) = self.request.refresh(failure, self.call.retrier()) {
+            *self.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
+            return Step::Continue(());
+        }
+        self.on_failed_response(outcome, failure, response)
+    }
+
+    /// Decides about a failed response. If it is the last, the caller gets it; otherwise its body is drained.
+    fn on_failed_response(
+        &mut self,
+        outcome: Outcome,
+        failure: StatusFailure,
+        response: Response<R>,
+    ) -> Step<R, S::Error> {
+        if self.call.failed_at(|| self.request.origin(), outcome, Some(&failure)).is_some() {
+            return Step::Break(Ok(response));
+        }
+        *self.drain = BodyDrain::new(response.into_body(), self.timer);
+        Step::Continue(())
+    }
+
+    fn on_error(&mut self, error: S::Error) -> Step<R, S::Error> {
+        self.span.failed();
+        let link = self.call.as_error(&error);
+        let progress = self.call.retrier().request_progress(&error, link);
+        let explicit = self.call.explicit_outcome(&error);
+        let outcome =
+            outcome_of_error(explicit, progress, link, || match self.call.retrier().default_outcome(&error) {
+                Some(outcome) => outcome,
+                None => self.call.outcome(&error),
+            });
+        let outcome = self.request.on_failure(outcome, progress, self.call.retrier());
+        if self.call.failed_at(|| self.request.origin(), outcome, Some(&error)).is_some() {
+            return Step::Break(Err(Error::Service(error)));
+        }
+        *self.last = Some(error);
+        Step::Continue(())
+    }
+
+    /// Decides about an attempt whose time is up.
+    fn timed_out(&mut self, outcome: Outcome) -> Step<R, S::Error> {
+        if self.call.failed_at::<StatusFailure, _>(|| self.request.origin(), outcome, None).is_some() {
+            return Step::Break(Err(Error::Rejected(Rejected::TimedOut)));
+        }
+        Step::Continue(())
     }
 }
 

@@ -23,7 +23,8 @@ use crate::request::RequestProgress;
 /// A layer that retries the requests of a service. See the [module](super) for what it does.
 ///
 /// The service must be `Clone`, and accept requests with another body than the layer: for a `Request<B>`, it gets a
-/// `Request<`[`ReplayBody<B>`](super::ReplayBody)`>`. So make it generic over its body, or convert the body below the layer.
+/// `Request<`[`ReplayBody<B>`](super::ReplayBody)`>`. So make it generic over its body, or convert the body below the
+/// layer.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -55,13 +56,13 @@ pub struct RetryLayer<T> {
 
 #[cfg(feature = "tokio")]
 impl RetryLayer<stagger::time::Tokio> {
-    /// Creates a layer that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker, rules,
-    /// listeners and operator controls, on tokio's timer.
+    /// Creates a layer that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker,
+    /// rules, listeners and operator controls, on tokio's timer.
     ///
-    /// Each origin, which is a scheme, a host and a port, has a budget and a breaker of its own, with the settings of those
-    /// that the retrier was given: a host that is down does not stop the calls to the others. Up to 1,000 origins have their
-    /// own; see [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it with other
-    /// clients, give the retrier a [shared](Retrier::shared_budget) one.
+    /// Each origin, which is a scheme, a host and a port, has a budget and a breaker of its own, with the settings of
+    /// those that the retrier was given: a host that is down does not stop the calls to the others. Up to 1,000 origins
+    /// have their own; see [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it
+    /// with other clients, give the retrier a [shared](Retrier::shared_budget) one.
     #[must_use]
     pub fn new(retrier: impl Into<Retrier>) -> Self {
         Self::with_timer(stagger::time::Tokio, retrier)
@@ -77,8 +78,8 @@ impl<T> RetryLayer<T> {
         Self { settings: Arc::new(settings), timer }
     }
 
-    /// Sets how many bytes of a request's body are buffered for replay. A longer body is sent once, and its request is not
-    /// retried after that. Default: 64 KiB.
+    /// Sets how many bytes of a request's body are buffered for replay. A longer body is sent once, and its request is
+    /// not retried after that. Default: 64 KiB.
     #[must_use]
     pub fn replay_limit(self, bytes: usize) -> Self {
         self.update(|settings| settings.replay = bytes)
@@ -86,16 +87,17 @@ impl<T> RetryLayer<T> {
 
     /// Sets how far a request got that failed with an error of type `E`. The first rule for the type applies.
     ///
-    /// Built in: [`RequestProgress::from_error`] for errors that the retrier can examine: an [`std::io::Error`], a `Box<dyn Error>`
-    /// or the like, with the feature `hyper` the errors of hyper, hyper-util's client and h2, and types that it has a rule for
-    /// or [looks into](Retrier::look_into). Errors of other types without a rule are [`RequestProgress::MaybeProcessed`].
+    /// Built in: [`RequestProgress::from_error`] for errors that the retrier can examine: an [`std::io::Error`], a
+    /// `Box<dyn Error>` or the like, with the feature `hyper` the errors of hyper, hyper-util's client and h2, and
+    /// types that it has a rule for or [looks into](Retrier::look_into). Errors of other types without a rule are
+    /// [`RequestProgress::MaybeProcessed`].
     #[must_use]
     pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))
     }
 
-    /// Adds the rules for requests to object stores. Those of the application come first. `outcome` and `progress` are for the
-    /// errors of their clients.
+    /// Adds the rules for requests to object stores. Those of the application come first. `outcome` and `progress` are
+    /// for the errors of their clients.
     #[cfg(any(feature = "object-store", feature = "opendal"))]
     pub(crate) fn for_storage<E: error::Error + 'static>(
         self,
@@ -151,8 +153,9 @@ impl<T> fmt::Debug for RetryLayer<T> {
 
 /// A service that retries its requests: the service of a [`RetryLayer`](super::RetryLayer).
 ///
-/// It is a `Service<Request<B>>` if the inner service is `Clone` and a `Service<Request<`[`ReplayBody<B>`](super::ReplayBody)`>>`.
-/// Otherwise the compiler says, for example, that the method `oneshot` exists, but its trait bounds were not satisfied.
+/// It is a `Service<Request<B>>` if the inner service is `Clone` and a
+/// `Service<Request<`[`ReplayBody<B>`](super::ReplayBody)`>>`. Otherwise the compiler says, for example, that the
+/// method `oneshot` exists, but its trait bounds were not satisfied.
 #[derive(Clone)]
 pub struct RetryService<S, T> {
     pub(super) inner: S,
@@ -229,18 +232,21 @@ pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> +
 impl Settings {
     /// Returns the outcome of an error that the retrier has no rule for, if there is a rule here.
     pub(super) fn default_outcome(&self, error: &dyn Any) -> Option<Outcome> {
-        self.outcome.as_ref()?(error)
+        let rule = self.outcome.as_ref()?;
+        rule(error)
     }
 
-    /// Returns how far the request got that failed with this error, which is `link` as a trait object: by the first rule
-    /// for its type, or else by its chain.
+    /// Returns how far the request got that failed with this error, which is `link` as a trait object: by the first
+    /// rule for its type, or else by its chain.
     pub(super) fn request_progress(
         &self,
         error: &dyn Any,
         link: Option<&(dyn error::Error + 'static)>,
     ) -> RequestProgress {
-        let classified = self.progress.iter().find_map(|rule| rule(error));
-        classified.or_else(|| link.map(RequestProgress::from_error)).unwrap_or(RequestProgress::MaybeProcessed)
+        if let Some(progress) = self.progress.iter().find_map(|rule| rule(error)) {
+            return progress;
+        }
+        link.map_or(RequestProgress::MaybeProcessed, RequestProgress::from_error)
     }
 }
 

@@ -10,18 +10,18 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::client::BodyReplay;
 
-/// The body of a request that may be sent again. The chunks that an attempt reads are buffered, up to a limit, and replayed
-/// to the next attempt.
+/// The body of a request that may be sent again. The chunks that an attempt reads are buffered, up to a limit, and
+/// replayed to the next attempt.
 ///
-/// Chunks of [`Bytes`] are shared and not copied. A body that exceeds the limit is sent in full, but only once. A body whose
-/// length is known and within the limit is polled for its first frame before it is sent; if that frame is the whole body, or
-/// the body is empty, no buffer is allocated.
+/// Chunks of [`Bytes`] are shared and not copied. A body that exceeds the limit is sent in full, but only once. A body
+/// whose length is known and within the limit is polled for its first frame before it is sent; if that frame is the
+/// whole body, or the body is empty, no buffer is allocated.
 pub struct ReplayBody<B: Body> {
     source: Source<B>,
     /// The index of the next buffered chunk to return.
     at: usize,
-    /// The attempt that this body belongs to, from 0. Once a later attempt has begun, that one owns the rest of the stream.
-    /// In the original, which the others are created from, the number of attempts so far.
+    /// The attempt that this body belongs to, from 0. Once a later attempt has begun, that one owns the rest of the
+    /// stream. In the original, which the others are created from, the number of attempts so far.
     attempt: u32,
     /// The body has ended. Saves locking the shared state.
     is_ended: bool,
@@ -85,8 +85,10 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
 
 impl<B: Body<Data = Bytes> + Unpin> Source<B> {
     fn poll_first(mut body: B, limit: usize, cx: &mut Context<'_>) -> Self {
-        let is_short = body.size_hint().upper().is_some_and(|length| length <= limit as u64);
-        let first = if is_short { Pin::new(&mut body).poll_frame(cx) } else { Poll::Pending };
+        let first = match body.size_hint().upper() {
+            Some(length) if length <= limit as u64 => Pin::new(&mut body).poll_frame(cx),
+            _ => Poll::Pending,
+        };
         let first = match first {
             Poll::Pending => None,
             Poll::Ready(None) => return Self::Empty,
@@ -132,12 +134,16 @@ impl<B: Body<Data = Bytes> + Unpin> Shared<B> {
 
     /// Returns whether the stream has nothing beyond the buffered chunks.
     fn is_fully_buffered(&self) -> bool {
-        self.trailers.is_none() && self.first.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+        let has_rest = self.rest.as_ref().is_some_and(|rest| !rest.is_end_stream());
+        self.trailers.is_none() && self.first.is_none() && !has_rest
     }
 
     /// Returns the number of buffered bytes from chunk `at` on.
     fn remaining(&self, at: usize) -> u64 {
-        let first = self.first.as_ref().and_then(|first| first.as_ref().ok()?.data_ref());
+        let first = match &self.first {
+            Some(Ok(frame)) => frame.data_ref(),
+            _ => None,
+        };
         self.chunks.iter().skip(at).chain(first).map(|chunk| chunk.len() as u64).sum()
     }
 }
@@ -220,8 +226,10 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
         let rest = shared.rest.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(replayed));
-        if let Some(upper) = rest.upper().and_then(|upper| upper.checked_add(replayed)) {
-            hint.set_upper(upper);
+        if let Some(upper) = rest.upper() {
+            if let Some(upper) = upper.checked_add(replayed) {
+                hint.set_upper(upper);
+            }
         }
         hint
     }

@@ -123,8 +123,8 @@ const RESERVED_PER_HEADER: usize = 64;
 /// The bit beside the lengths of a header that marks its value as sensitive.
 const SENSITIVE: u32 = 1 << 31;
 
-/// A copy of the head of a request during its first attempt. It is restored only if the attempt fails, which is rare, so
-/// it is optimized for being created.
+/// A copy of the head of a request during its first attempt. It is restored only if the attempt fails, which is rare,
+/// so it is optimized for being created.
 #[derive(Debug)]
 pub(super) struct SavedHead {
     method: Method,
@@ -134,8 +134,8 @@ pub(super) struct SavedHead {
     extensions: Extensions,
 }
 
-/// Copied headers. Cloning a header map increments an atomic reference count for each value, and dropping it decrements it
-/// again; for headers of common size, copying the bytes is cheaper.
+/// Copied headers. Cloning a header map increments an atomic reference count for each value, and dropping it decrements
+/// it again; for headers of common size, copying the bytes is cheaper.
 #[derive(Debug)]
 enum SavedHeaders {
     /// For each header: both lengths in one number, the name, the value.

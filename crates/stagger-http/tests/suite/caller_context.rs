@@ -107,8 +107,8 @@ async fn a_chain_of_hops_does_not_multiply_attempts() {
     }
 }
 
-// The caller waits for 250 ms, the middle hop propagates the deadline, and the last hop is down: no attempt starts after the
-// caller has given up.
+// The caller waits for 250 ms, the middle hop propagates the deadline, and the last hop is down: no attempt starts
+// after the caller has given up.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_propagated_from_hop_to_hop() {
     let timeouts = Arc::new(Mutex::new(Vec::new()));

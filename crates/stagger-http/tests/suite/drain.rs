@@ -1,4 +1,5 @@
-//! The body of a failed response is drained if it is short and ends soon, and dropped otherwise, before the backoff ends.
+//! The body of a failed response is drained if it is short and ends soon, and dropped otherwise, before the backoff
+//! ends.
 
 use core::convert::Infallible;
 use core::pin::Pin;

@@ -206,7 +206,8 @@ fn the_first_header_of_the_table_wins() {
     }
 }
 
-/// Returns the wait before the first retry of the AWS SDKs' policy, without jitter, after a response with these headers.
+/// Returns the wait before the first retry of the AWS SDKs' policy, without jitter, after a response with these
+/// headers.
 fn aws_wait(pairs: &[(&str, &str)], kind: FailureKind) -> Duration {
     let policy = AWS_SDK_2026.policy().to_builder().jitter(Jitter::None).build().unwrap();
     let mut state = RetryState::new();

@@ -26,8 +26,8 @@ fn breaker() -> CircuitBreaker {
 /// The requests that each origin has received.
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Calls these URIs one after the other, of which those with "down" always fail and the others at the first attempt. Returns
-/// the status of each call, 0 if it was rejected, and the number of requests that were sent for it.
+/// Calls these URIs one after the other, of which those with "down" always fail and the others at the first attempt.
+/// Returns the status of each call, 0 if it was rejected, and the number of requests that were sent for it.
 async fn call(retrier: Retrier, uris: &[&'static str]) -> Vec<(u16, usize)> {
     let seen = Seen::default();
     let log = Arc::clone(&seen);

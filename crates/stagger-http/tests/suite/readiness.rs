@@ -24,8 +24,8 @@ fn layer_for_boxed_errors() -> RetryLayer<Tokio> {
     layer().classify_progress::<Error>(|_| RequestProgress::NotSent)
 }
 
-/// Sends five requests at once to a server that takes 10 ms for each and begins with these statuses. Returns the number of
-/// requests that arrived.
+/// Sends five requests at once to a server that takes 10 ms for each and begins with these statuses. Returns the number
+/// of requests that arrived.
 macro_rules! five_succeed_over {
     ($statuses:expr, $client:expr) => {{
         let (server, seen) = server($statuses.map(status));

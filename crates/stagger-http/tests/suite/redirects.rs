@@ -1,4 +1,5 @@
-//! reqwest follows redirects within an attempt: what is believed about an attempt that failed on another hop. On sockets.
+//! reqwest follows redirects within an attempt: what is believed about an attempt that failed on another hop. On
+//! sockets.
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicU32, Ordering};

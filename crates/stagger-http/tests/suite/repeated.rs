@@ -99,8 +99,8 @@ fn ranges(numbers: &[u16]) -> String {
     text
 }
 
-/// Returns the rows of the responses: statuses with the same decisions are one row. Rows of a header are those that differ
-/// from the rows without.
+/// Returns the rows of the responses: statuses with the same decisions are one row. Rows of a header are those that
+/// differ from the rows without.
 async fn responses() -> Vec<(String, [&'static str; 3], &'static str)> {
     let (mut rows, mut plain) = (Vec::new(), Vec::new());
     for (name, header) in HEADERS {

@@ -1,4 +1,5 @@
-//! Classification of statuses, and which requests are safe to retry; rows HT-23 and HT-25 as far as method and headers go.
+//! Classification of statuses, and which requests are safe to retry; rows HT-23 and HT-25 as far as method and headers
+//! go.
 
 use core::error::Error;
 use core::fmt;

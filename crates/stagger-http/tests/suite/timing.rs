@@ -116,8 +116,8 @@ async fn a_service_that_fails_in_poll_ready_ends_the_call_with_its_error() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
-// If the last attempt ended with an error, it is returned. A response has already been drained, so the rejection is returned
-// in its place.
+// If the last attempt ended with an error, it is returned. A response has already been drained, so the rejection is
+// returned in its place.
 #[tokio::test(start_paused = true)]
 async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
     for (first, want) in [(refused(), Some(io::ErrorKind::ConnectionRefused)), (status(503), None)] {

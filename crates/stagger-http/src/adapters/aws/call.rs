@@ -13,12 +13,12 @@ use stagger::{Outcome, PollRetry, Rejected, Retrier};
 use super::timer::{SdkTimer, SharedClock};
 use crate::request::Idempotency;
 
-/// The most polls after which an attempt whose wait is over has begun: one that starts the wait, one that yields, one that
-/// ends it.
+/// The most polls after which an attempt whose wait is over has begun: one that starts the wait, one that yields, one
+/// that ends it.
 const POLLS: u32 = 4;
 
-/// The calls in flight, by the address of their context, which is all that a classifier knows of a call. The call itself is
-/// in the configuration of its execution, and dropped with it.
+/// The calls in flight, by the address of their context, which is all that a classifier knows of a call. The call
+/// itself is in the configuration of its execution, and dropped with it.
 pub(super) struct Calls(Mutex<HashMap<Key, Weak<Call>>>);
 
 /// The address of a context, which stays in place for as long as its execution lasts.
@@ -131,8 +131,8 @@ impl Call {
 
     /// Records that the attempt failed. Returns the delay after which another one follows, or `None` if none does.
     ///
-    /// Only the first call for an attempt decides, and others return the same: the SDK asks its classifiers twice about some
-    /// attempts, first to know whether the connection shall be used again.
+    /// Only the first call for an attempt decides, and others return the same: the SDK asks its classifiers twice about
+    /// some attempts, first to know whether the connection shall be used again.
     pub(super) fn failed(&self, outcome: Outcome, error: Option<&OrchestratorError<Error>>) -> Option<Duration> {
         let mut progress = self.lock();
         if progress.phase != Phase::Attempting {
@@ -140,8 +140,10 @@ impl Call {
         }
         self.timer.begin_wait();
         let stop = progress.call.failed(outcome, error);
-        progress.phase = if stop.is_none() { Phase::Waiting } else { Phase::Ended };
-        progress.delay = stop.is_none().then(|| self.timer.asked());
+        (progress.phase, progress.delay) = match stop {
+            None => (Phase::Waiting, Some(self.timer.asked())),
+            Some(_) => (Phase::Ended, None),
+        };
         progress.delay
     }
 

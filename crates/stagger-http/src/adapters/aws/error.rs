@@ -28,11 +28,11 @@ const THROTTLED: [&str; 14] = [
     "TransactionInProgressException",
 ];
 
-/// Classifies the error of an operation by its code, its [status](crate::status) and its [server hint](crate::hint), for
-/// `Retrier::classify`. Disable the SDK's own retries then, with `RetryConfig::disabled()`.
+/// Classifies the error of an operation by its code, its [status](crate::status) and its [server hint](crate::hint),
+/// for `Retrier::classify`. Disable the SDK's own retries then, with `RetryConfig::disabled()`.
 ///
-/// It takes the operation for idempotent. Most of AWS are, by a token that the SDK adds; for one that is not, such as sending a
-/// message, [`Retries::idempotent_if`](super::Retries::idempotent_if) knows what was not processed.
+/// It takes the operation for idempotent. Most of AWS are, by a token that the SDK adds; for one that is not, such as
+/// sending a message, [`Retries::idempotent_if`](super::Retries::idempotent_if) knows what was not processed.
 ///
 /// ```
 /// use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -64,8 +64,10 @@ pub fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Ou
 /// Classifies a response by its status alone.
 pub(super) fn by_status(response: &HttpResponse) -> Outcome {
     let hint = server_hint(response.headers());
-    StatusCode::from_u16(response.status().as_u16())
-        .map_or(Outcome::Permanent, |status| status::outcome(status, Idempotency::Declared, hint))
+    match StatusCode::from_u16(response.status().as_u16()) {
+        Ok(status) => status::outcome(status, Idempotency::Declared, hint),
+        Err(_) => Outcome::Permanent,
+    }
 }
 
 /// Returns the server hint of a response, whose headers are in the SDK's own type.

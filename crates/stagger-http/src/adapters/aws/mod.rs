@@ -1,8 +1,8 @@
 //! Retries for clients of the AWS SDK, and for other clients that smithy-rs generates.
 //!
-//! [`Retries`] brings a [`Retrier`](stagger::Retrier) into the SDK's own retry loop: the policy, its delays and limits, budget,
-//! breaker, listeners, and server hints are the retrier's. The SDK still classifies the errors, since it has the model of each
-//! service; and it signs and sends each attempt.
+//! [`Retries`] brings a [`Retrier`](stagger::Retrier) into the SDK's own retry loop: the policy, its delays and limits,
+//! budget, breaker, listeners, and server hints are the retrier's. The SDK still classifies the errors, since it has
+//! the model of each service; and it signs and sends each attempt.
 //!
 //! ```
 //! use stagger::{Policy, Retrier, policy};
@@ -22,23 +22,27 @@
 //! let builder = builder.interceptor(retries.clone()).retry_classifier(retries);
 //! ```
 //!
-//! Both steps are needed. Without the classifier, every call fails at once and says so; without the interceptor, the classifier
-//! has no opinion.
+//! Both steps are needed. Without the classifier, every call fails at once and says so; without the interceptor, the
+//! classifier has no opinion.
 //!
 //! | what | whose |
 //! |---|---|
-//! | which errors are retryable | the SDK's and your classifiers; for a status that they have no opinion of, [`status`](crate::status) |
-//! | when, and how often | the retrier: policy, [server hints](crate::hint), controls. `RetryConfig` has no effect, not even `disabled()` |
+//! | which errors are retryable | the SDK's classifiers and yours; without an opinion, [`status`](crate::status) |
+//! | when, and how often | the retrier: policy, [server hints](crate::hint), controls |
 //! | how much | the retrier's budget and breaker, by default one for each service, and also the SDK's token bucket |
-//! | how long | the client's `TimeoutConfig`; no attempt begins after its `operation_timeout`. The retrier's `timeout` and initial spread have no effect |
+//! | how long | the client's `TimeoutConfig`; no attempt begins after its `operation_timeout` |
 //!
-//! The token bucket is that of the client's retry partition: 500 tokens, of which a retry takes 5 to 14. To have the retrier's
-//! budget alone, set a `RetryPartition::custom` with `TokenBucket::unlimited()`.
+//! The SDK's `RetryConfig` has no effect, not even `disabled()`, and neither have the retrier's `timeout` and initial
+//! spread.
 //!
-//! The SDK has a trait `RetryStrategy`, but no public step to set one: in its clients, `runtime_plugin` is `pub(crate)`.
+//! The token bucket is that of the client's retry partition: 500 tokens, of which a retry takes 5 to 14. To have the
+//! retrier's budget alone, set a `RetryPartition::custom` with `TokenBucket::unlimited()`.
 //!
-//! To call an operation through a [`Retrier`](stagger::Retrier) instead, with the SDK's retries disabled, classify its errors
-//! with [`outcome`].
+//! The SDK has a trait `RetryStrategy`, but no public step to set one: in its clients, `runtime_plugin` is
+//! `pub(crate)`.
+//!
+//! To call an operation through a [`Retrier`](stagger::Retrier) instead, with the SDK's retries disabled, classify its
+//! errors with [`outcome`].
 
 mod call;
 mod error;

@@ -1,4 +1,5 @@
 use core::fmt;
+use core::num::NonZeroU32;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use aws_smithy_types::config_bag::ConfigBag;
 use aws_smithy_types::retry::{ErrorKind, ReconnectMode, RetryConfig};
 use aws_smithy_types::timeout::TimeoutConfig;
 use stagger::time::{Clock, SystemClock};
-use stagger::{FailureKind, Outcome, Retrier};
+use stagger::{FailureKind, Outcome, Retrier, ServerHint};
 
 use super::call::{Call, CallInFlight, Calls};
 use super::error::{by_status, server_hint};
@@ -60,8 +61,9 @@ impl Retries {
         Self { settings: Arc::new(Settings { retrier, clock, is_idempotent: None, calls: Calls::new() }) }
     }
 
-    /// Sets which operations may run twice, by the names of the service and the operation, such as `"SQS"` and `"SendMessage"`.
-    /// If one may not, it is retried only if it was throttled, or if no connection was made. Default: all may, as in the SDK.
+    /// Sets which operations may run twice, by the names of the service and the operation, such as `"SQS"` and
+    /// `"SendMessage"`. If one may not, it is retried only if it was throttled, or if no connection was made. Default:
+    /// all may, as in the SDK.
     #[must_use]
     pub fn idempotent_if(self, predicate: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
         let Settings { retrier, clock, .. } = &*self.settings;
@@ -74,10 +76,11 @@ impl Retries {
         Self { settings: Arc::new(settings) }
     }
 
-    /// Returns the call of this execution, if it is one of these retries: of several, those that were set last are in charge.
+    /// Returns the call of this execution, if it is one of these retries: of several, those that were set last are in
+    /// charge.
     fn call(&self, cfg: &ConfigBag) -> Option<Arc<Call>> {
         let CallInFlight(call) = cfg.load::<CallInFlight>()?;
-        call.is_of(&self.settings.calls).then(|| Arc::clone(call))
+        if call.is_of(&self.settings.calls) { Some(Arc::clone(call)) } else { None }
     }
 }
 
@@ -96,7 +99,10 @@ impl Intercept for Retries {
             return Err("stagger's retries are set as an interceptor only; set them as a retry classifier, too".into());
         }
         let Settings { retrier, clock, is_idempotent, calls } = &*self.settings;
-        let (service, operation) = cfg.load::<Metadata>().map_or(("", ""), |names| (names.service(), names.name()));
+        let (service, operation) = match cfg.load::<Metadata>() {
+            Some(metadata) => (metadata.service(), metadata.name()),
+            None => ("", ""),
+        };
         let idempotency = match is_idempotent {
             Some(is_idempotent) if !is_idempotent(service, operation) => Idempotency::OnlyIfUnsent,
             _ => Idempotency::Declared,
@@ -114,11 +120,13 @@ impl Intercept for Retries {
         cfg: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let Some(call) = self.call(cfg) else { return Ok(()) };
-        // Not before: interceptors of the SDK choose the prices of its token bucket by the original. Without a version of the
-        // SDK's own specification, it waits for as long as a classifier says.
-        let reconnect =
-            cfg.load::<RetryConfig>().map_or(ReconnectMode::ReconnectOnTransientError, RetryConfig::reconnect_mode);
-        let attempts = self.settings.retrier.policy().max_attempts().map_or(u32::MAX, core::num::NonZeroU32::get);
+        // Not before: interceptors of the SDK choose the prices of its token bucket by the original. Without a version
+        // of the SDK's own specification, it waits for as long as a classifier says.
+        let reconnect = match cfg.load::<RetryConfig>() {
+            Some(config) => config.reconnect_mode(),
+            None => ReconnectMode::ReconnectOnTransientError,
+        };
+        let attempts = self.settings.retrier.policy().max_attempts().map_or(u32::MAX, NonZeroU32::get);
         let config = RetryConfig::standard().with_reconnect_mode(reconnect).with_max_backoff(LONGEST);
         cfg.interceptor_state().store_put(config.with_max_attempts(attempts));
         Ok(call.begin()?)
@@ -176,23 +184,24 @@ impl ClassifyRetry for Retries {
 
 /// Returns the outcome of a failed attempt: what the SDK says, or else by its status.
 fn outcome(context: &InterceptorContext, previous: &RetryAction) -> Outcome {
-    let hint = context.response().and_then(|response| server_hint(response.headers()));
     match previous {
         RetryAction::RetryIndicated(RetryReason::RetryableError { kind, retry_after }) => {
             let kind = match kind {
                 ErrorKind::ThrottlingError => FailureKind::Throttled,
                 _ => FailureKind::Transient,
             };
+            let hint = match context.response() {
+                Some(response) => server_hint(response.headers()),
+                None => None,
+            };
             // A classifier of the application may know a delay that is not in a header.
-            Outcome::Failed { kind, hint: hint.or_else(|| retry_after.map(stagger::ServerHint::AtLeast)) }
+            Outcome::Failed { kind, hint: hint.or(retry_after.map(ServerHint::AtLeast)) }
         }
-        RetryAction::NoActionIndicated => context.response().map_or(Outcome::Permanent, |response| {
-            match by_status(response) {
-                // A success that the SDK could not read, or that another interceptor made a failure.
-                Outcome::Success => Outcome::Permanent,
-                outcome => outcome,
-            }
-        }),
+        RetryAction::NoActionIndicated => match context.response().map(by_status) {
+            // A success that the SDK could not read, or that another interceptor made a failure.
+            None | Some(Outcome::Success) => Outcome::Permanent,
+            Some(outcome) => outcome,
+        },
         _ => Outcome::Permanent,
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stagger::Instant;
 use stagger::time::{Clock, Sleep};
 
-/// The timer of a call whose delays the SDK waits for. It tells what the call asks to wait for, and when the SDK has waited.
+/// The timer of a call whose delays the SDK waits for. It tells what the call asks to wait for, and when the SDK has
+/// waited.
 #[derive(Clone)]
 pub(super) struct SdkTimer {
     clock: SharedClock,

@@ -115,7 +115,8 @@ impl End {
     }
 }
 
-/// What one call did. Events include the target, the attempt, the action with its delay, and what is left in the budget.
+/// What one call did. Events include the target, the attempt, the action with its delay, and what is left in the
+/// budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trace {
     pub(super) events: Vec<Recorded>,

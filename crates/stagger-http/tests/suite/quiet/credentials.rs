@@ -7,8 +7,8 @@ use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
 
-/// Sends the requests one after the other to a server that answers the first with `429`, and each second later with 200.
-/// Returns in which second each arrived.
+/// Sends the requests one after the other to a server that answers the first with `429`, and each second later with
+/// 200. Returns in which second each arrived.
 async fn arrived(layer: RetryLayer<Tokio>, requests: Vec<Request<Full<Bytes>>>) -> Vec<u64> {
     let (server, arrivals) =
         server(|now, _: &LayerRequest| if now.is_zero() { limited("retry-after", "10") } else { ok() });

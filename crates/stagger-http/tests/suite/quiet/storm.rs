@@ -37,7 +37,8 @@ impl Seen {
     }
 }
 
-/// Runs the tasks, each of which makes a call every ten seconds, before a server that takes 120 per second in bursts of 12.
+/// Runs the tasks, each of which makes a call every ten seconds, before a server that takes 120 per second in bursts of
+/// 12.
 async fn run(layer: RetryLayer<Tokio>) -> Seen {
     let start = Instant::now();
     let log = Arc::new(Mutex::new((Vec::new(), 12.0_f64, Duration::ZERO)));

@@ -39,8 +39,8 @@ pub(super) fn start(directory: &Path, port: &Port, http: &str) -> Server {
     Server::start(program, Ready::Port(listens), Duration::from_secs(20)).unwrap()
 }
 
-/// Starts an nginx in front of `upstream` that forwards one request a minute and responds to all others with `status` and
-/// `Retry-After: 2`. It logs the time of each request, in seconds with milliseconds, and its query.
+/// Starts an nginx in front of `upstream` that forwards one request a minute and responds to all others with `status`
+/// and `Retry-After: 2`. It logs the time of each request, in seconds with milliseconds, and its query.
 fn nginx(directory: &Path, port: &Port, upstream: SocketAddr, status: u16) -> Server {
     let http = format!(
         "log_format arrivals '$msec $query_string';\n\
@@ -102,8 +102,9 @@ async fn client(number: usize, address: SocketAddr, policy: Policy, waits: Waits
 
 /// Checks that the clients arrive after `Retry-After` and spread out.
 ///
-/// The spread is the whole delay of 2 s, so 5 % of the clients arrive within each 100 ms; the bound is three times that. With
-/// the default spread of half the delay it would be 10 %, and a machine that stalls for 50 ms would add half of that.
+/// The spread is the whole delay of 2 s, so 5 % of the clients arrive within each 100 ms; the bound is three times
+/// that. With the default spread of half the delay it would be 10 %, and a machine that stalls for 50 ms would add half
+/// of that.
 fn clients_honor_retry_after_and_spread_out(status: u16) {
     let policy = Policy::DEFAULT.to_builder().max_attempts(2).hint_spread(Ratio::ONE).build().unwrap();
     raise_descriptor_limit(2 * CLIENTS as u64).unwrap();

@@ -140,7 +140,8 @@ async fn three_attempts_are_nine_streams_if_reqwest_retries_too() {
     assert_eq!(server.streams(), 9);
 }
 
-/// A server of HTTP/1.1 on a thread of its own, which closes its first connection when it is told to, after one response.
+/// A server of HTTP/1.1 on a thread of its own, which closes its first connection when it is told to, after one
+/// response.
 struct Closing {
     address: SocketAddr,
     close: mpsc::Sender<()>,
@@ -186,8 +187,8 @@ impl Closing {
     }
 }
 
-// The request is handed to a pooled connection, which finds itself closed before it writes anything. On a runtime with one
-// thread, the request comes first: it is sent in the same turn in which the connection learns of its end.
+// The request is handed to a pooled connection, which finds itself closed before it writes anything. On a runtime with
+// one thread, the request comes first: it is sent in the same turn in which the connection learns of its end.
 #[tokio::test]
 async fn a_post_on_a_pooled_connection_that_is_found_closed_is_sent_again_at_once() {
     let (server, delays) = (Closing::start(), Delays::default());
@@ -205,8 +206,8 @@ async fn a_post_on_a_pooled_connection_that_is_found_closed_is_sent_again_at_onc
     assert_eq!((server.requests.load(Ordering::Relaxed), delays.0.lock().unwrap().clone()), (2, vec![AT_ONCE]));
 }
 
-/// Returns the rows of the guide's table that take a server of HTTP/2: what it does with a stream, when a GET, a GET with a
-/// key and a POST are repeated, and why that is safe.
+/// Returns the rows of the guide's table that take a server of HTTP/2: what it does with a stream, when a GET, a GET
+/// with a key and a POST are repeated, and why that is safe.
 pub(in super::super) async fn rows() -> Vec<(String, [&'static str; 3], &'static str)> {
     const CERTAIN: &str = "the server says that it has not processed it";
     let mut rows = Vec::new();

@@ -71,8 +71,8 @@ struct Four {
     failed: AtomicU32,
 }
 
-/// Starts a server with four connections: the fifth is accepted once one of them has closed. Its responses to `/busy` consist
-/// of parts of these sizes, the second of which follows after 5 ms.
+/// Starts a server with four connections: the fifth is accepted once one of them has closed. Its responses to `/busy`
+/// consist of parts of these sizes, the second of which follows after 5 ms.
 async fn four_at_a_time(parts: [usize; 2]) -> (SocketAddr, Arc<Four>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, four, permits) =

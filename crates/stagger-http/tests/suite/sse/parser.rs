@@ -1,4 +1,5 @@
-//! The parser alone. The first tables have the facts of the Web Platform Tests in `eventsource`, by the names of their files.
+//! The parser alone. The first tables have the facts of the Web Platform Tests in `eventsource`, by the names of their
+//! files.
 
 use core::time::Duration;
 

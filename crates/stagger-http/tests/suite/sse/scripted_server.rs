@@ -164,8 +164,8 @@ impl<S> Service for S where
 {
 }
 
-/// Returns what the client does until it stops, with the error if it gives up; messages as their data. Fails if it does not
-/// stop within two days.
+/// Returns what the client does until it stops, with the error if it gives up; messages as their data. Fails if it does
+/// not stop within two days.
 pub(super) async fn run(mut client: Client) -> (Vec<String>, Option<Fatal>) {
     let (mut told, end) = (Vec::new(), Instant::now() + Duration::from_secs(2 * 86_400));
     while let Some(event) = timeout_at(end, client.next()).await.expect("the client stops") {
