@@ -42,9 +42,10 @@
 //!        └────── the count restarts only after a connection was up for 10 s ◀───────┘
 //! ```
 //!
-//! Every loss is spread, however short the connection lived; after one that was not up for 10 s, the wait is the larger of
-//! the spread's draw and the backoff's. The client does not give up, unless the policy has a limit or the server's answer
-//! is permanent. After ten failed attempts in a row it says that the server is unreachable: [`Event::Unreachable`].
+//! Every loss is spread, however short the connection lived; after one that was not up for 10 s, the wait is the larger
+//! of the spread's draw and the backoff's. The client does not give up, unless the policy has a limit or the server's
+//! answer is permanent. After ten failed attempts in a row it says that the server is unreachable:
+//! [`Event::Unreachable`].
 //!
 //! If the machine slept, or the process was stopped, all timers that came due meanwhile fire at once. A wait that ended
 //! more than a second ago is spread again.
@@ -67,20 +68,24 @@
 //!
 //! | failure | reaction |
 //! |---|---|
-//! | connection reset, lost without a close frame, refused, or timed out; unknown host name; keepalive timeout | spread, then backoff |
+//! | connection reset, or lost without a close frame; keepalive timeout | spread, then backoff |
+//! | connection refused or timed out, unknown host name | the same |
 //! | close frame | depends on the close code: [`codes`] |
-//! | 401, 403 | one more attempt with fresh credentials: the request provider sees [`ConnectAttempt::auth_rejection`]; then fatal |
-//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum, with a spread added to it; if it exceeds the policy's `max_hint`, the client gives up immediately (the default policy has none) |
-//! | 503 or close code 1013 with a reservation of this crate's server | the client returns at the reserved time, to the millisecond, and presents the token to the same server, once |
+//! | 401, 403 | one more attempt, with fresh [credentials](ConnectAttempt::auth_rejection); then fatal |
+//! | 408, 425, 429, 5xx except 501, 505 to 508, 510 and 511 | backoff. `Retry-After` is a minimum |
+//! | 503 or close code 1013 with a reservation of this crate's server | the reserved time, to the millisecond |
 //! | 3xx | fatal, unless [redirects](ClientBuilder::max_redirects) are followed |
 //! | any other response | fatal |
 //! | bad certificate, wrong name, no common TLS version | fatal |
 //! | I/O error or invalid data during the TLS handshake | backoff |
-//! | violation of the WebSocket protocol, text that is not UTF-8 | spread plus backoff; the connection does not count as healthy |
+//! | violation of the protocol, text that is not UTF-8 | spread plus backoff; the connection was not healthy |
 //! | message longer than the limit | fatal: the server would send it again |
 //!
-//! A rule of the client's [retrier](ClientBuilder::retrier) for [`ConnectionError`], or for the `io::Error` in it, takes
-//! the place of this table.
+//! A spread is added to `Retry-After`. If it exceeds the policy's `max_hint`, the client gives up immediately; the
+//! default policy has none. The token of a reservation is presented to the same server, once.
+//!
+//! A rule of the client's [retrier](ClientBuilder::retrier) for [`ConnectionError`], or for the `io::Error` in it,
+//! takes the place of this table.
 //!
 //! After a fatal failure the client returns [`Fatal`] with the reason. The outbox is unchanged, and
 //! [`reconnect_now`](Handle::reconnect_now) starts again.
@@ -105,9 +110,9 @@
 //!
 //! Every attempt has a span `stagger.connect` at `DEBUG` with the fields `attempt`, `url.host` and `delay` (in
 //! seconds). The events `reconnecting` (`DEBUG`), `ended` (`DEBUG`) and `giving up` (`WARN`) have the fields
-//! `target_name`, `attempt`, `cause`, `silenced` and `silenced_ms`. They are rate-limited per target, shared by all clients. Neither
-//! logs nor errors contain any part of a request except its host. (Tungstenite writes whole requests to the `log` crate
-//! at level `TRACE`.)
+//! `target_name`, `attempt`, `cause`, `silenced` and `silenced_ms`. They are rate-limited per target, shared by all
+//! clients. Neither logs nor errors contain any part of a request except its host. (Tungstenite writes whole requests
+//! to the `log` crate at level `TRACE`.)
 //!
 //! # Features
 //!
@@ -115,8 +120,9 @@
 //!
 //! # Dependencies before 1.0
 //!
-//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one before, so a
-//! release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on the major version.
+//! The public interface contains types and traits of these. Each new minor version of one is incompatible with the one
+//! before, so a release of this crate that moves to it is incompatible, too: it raises the minor version, from 1.0 on
+//! the major version.
 //!
 //! | dependency | feature | in the interface |
 //! |---|---|---|
@@ -128,8 +134,8 @@
 //! | tokio-tungstenite 0.29 | `server` | `WebSocketStream` |
 //! | tungstenite 0.29 | `client`, `server` | `Message`, `WebSocketConfig`, `Error`; the version that axum uses |
 //!
-//! `metrics` 0.24 and `tracing` 0.1 have no type in it. If the program's recorder is of another version of `metrics`, nothing is
-//! recorded, and there is no error.
+//! `metrics` 0.24 and `tracing` 0.1 have no type in it. If the program's recorder is of another version of `metrics`,
+//! nothing is recorded, and there is no error.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

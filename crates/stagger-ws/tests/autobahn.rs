@@ -1,7 +1,7 @@
 //! The conformance tests of the Autobahn Test Suite, against the server and the client.
 //!
-//! `cargo xtask autobahn` installs the suite and runs them. They take minutes, most of them for large messages. Compression
-//! is not offered, so its cases (12 and 13) are left out.
+//! `cargo xtask autobahn` installs the suite and runs them. They take minutes, most of them for large messages.
+//! Compression is not offered, so its cases (12 and 13) are left out.
 
 #![cfg(all(feature = "client", feature = "server", target_os = "linux"))]
 

@@ -1,13 +1,14 @@
-//! A chat in the browser with a countdown to the next attempt. Compile the JavaScript client once, start the server, open
-//! <http://127.0.0.1:8080/> in several windows, and kill the server or take the network away:
+//! A chat in the browser with a countdown to the next attempt. Compile the JavaScript client once, start the server,
+//! open <http://127.0.0.1:8080/> in several windows, and kill the server or take the network away:
 //!
 //! ```sh
 //! (cd clients/js && npm install && npm run build)
 //! cargo run -p stagger-ws --example chat_page --features axum -- 127.0.0.1:8080 target/chat.jsonl
 //! ```
 //!
-//! Messages wait while the server is away, and are stored once: a page sends each until it is acknowledged, and the server recognizes
-//! what it has stored before. Without a file, a server that is started again has forgotten what was said.
+//! Messages wait while the server is away, and are stored once: a page sends each until it is acknowledged, and the
+//! server recognizes what it has stored before. Without a file, a server that is started again has forgotten what was
+//! said.
 //!
 //! Without an address, two clients in Rust chat over it, and it ends.
 

@@ -112,9 +112,11 @@ impl<K: Ord + Send + 'static> Window<K> {
     pub(super) fn try_enqueue(&self, message: Message, completion: Completion, room_needed: Room) -> Enqueue {
         let id = self.acks.id(&message);
         let mut inner = lock(&self.inner);
-        let is_too_long = message.len() > self.acks.max_bytes;
-        if let Some(kind) = inner.link.ended().or_else(|| is_too_long.then_some(SendErrorKind::TooLong)) {
+        if let Some(kind) = inner.link.ended() {
             return Enqueue::Rejected(SendError::new(kind, Some(message)));
+        }
+        if message.len() > self.acks.max_bytes {
+            return Enqueue::Rejected(SendError::new(SendErrorKind::TooLong, Some(message)));
         }
         let bytes = inner.bytes.saturating_add(message.len());
         if room_needed == Room::Required
@@ -272,8 +274,11 @@ impl<K: Ord + Send + 'static> UnackedMessages for Window<K> {
     fn due(&self) -> Option<Instant> {
         let timeout = self.acks.timeout?;
         let inner = lock(&self.inner);
-        let oldest = inner.entries.front().filter(|_| inner.written > 0)?;
-        oldest.written?.checked_add(timeout)
+        // Before it is written to this connection, the server cannot acknowledge it.
+        if inner.written == 0 {
+            return None;
+        }
+        inner.entries.front()?.written?.checked_add(timeout)
     }
 }
 

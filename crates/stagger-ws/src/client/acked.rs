@@ -132,9 +132,9 @@ impl<K> fmt::Debug for Acks<K> {
 /// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///
 /// After each [`Event::Open`], exactly the unacknowledged messages are sent, in order and before anything else;
-/// [`Opened::resent`](crate::Opened::resent) is the number of those that had been sent before. So the server may receive a message twice. To store each
-/// message exactly once, the server stores a message before acknowledging it, and detects duplicates by their id: it
-/// skips them, and acknowledges them again.
+/// [`Opened::resent`](crate::Opened::resent) is the number of those that had been sent before. So the server may
+/// receive a message twice. To store each message exactly once, the server stores a message before acknowledging it,
+/// and detects duplicates by their id: it skips them, and acknowledges them again.
 ///
 /// - The window of unacknowledged messages is bounded. If it is full, `send` waits.
 /// - The window is kept in memory. To let messages outlive the process, store what [`close`](Self::close) or

@@ -25,7 +25,7 @@ const INBOX_BYTES: usize = 16 << 20;
 ///
 /// | setting | default |
 /// |---|---|
-/// | retrier | the policy [`WEB_SOCKET`]: spread 10 s, then equal jitter 15 to 30 s, without a limit, healthy after 10 s |
+/// | retrier | [`WEB_SOCKET`]: spread 10 s, then equal jitter 15 to 30 s, without a limit, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
 /// | keepalive | a ping after 20 s without a frame; the connection is lost 20 s after the ping |
 /// | close codes | [`codes::rfc6455`](rfc6455) |
@@ -91,9 +91,9 @@ impl ClientBuilder {
         })
     }
 
-    /// Connects to one of several URLs, the preferred one first. Each failed attempt moves on to the next URL, after the
-    /// wait of any other attempt; after the last one, it begins again. After the loss of a connection, the preferred URL
-    /// is tried first, whichever was connected.
+    /// Connects to one of several URLs, the preferred one first. Each failed attempt moves on to the next URL, after
+    /// the wait of any other attempt; after the last one, it begins again. After the loss of a connection, the
+    /// preferred URL is tried first, whichever was connected.
     ///
     /// An answer that is permanent for one server, such as 404 or a bad certificate, stops the client only if all
     /// servers in a row gave one. A close code that is fatal stops it as always. Without any URL, the client stops with
@@ -152,8 +152,8 @@ impl ClientBuilder {
     ///   count restarts.
     /// - The breaker must admit every attempt to connect, and the budget every one after a failure or a loss. If one of
     ///   them rejects it, the client gives up, as at any other limit.
-    /// - Rules for [`ConnectionError`], or for the [`io::Error`](std::io::Error) in it, come before the meaning of close
-    ///   codes and rejected upgrades.
+    /// - Rules for [`ConnectionError`], or for the [`io::Error`](std::io::Error) in it, come before the meaning of
+    ///   close codes and rejected upgrades.
     /// - Listeners receive an event for every attempt, for every lost connection, and for giving up.
     /// - The name is the label `target` in metrics and logs. Use few distinct names: each one is a time series. Without
     ///   a name, it is `websocket`.
@@ -220,9 +220,10 @@ impl ClientBuilder {
 
     /// Follows up to `redirects` redirects per attempt, but never from `wss` to `ws`. Default 0.
     ///
-    /// Credentials are not sent to another origin, which is another scheme, host or port. Of the request's headers, it gets
-    /// only `Origin` and `User-Agent`, besides those of the WebSocket handshake. It gets no `Sec-WebSocket-Protocol`, in
-    /// which browsers and Kubernetes send tokens; if your servers need one, connect to the other origin yourself.
+    /// Credentials are not sent to another origin, which is another scheme, host or port. Of the request's headers, it
+    /// gets only `Origin` and `User-Agent`, besides those of the WebSocket handshake. It gets no
+    /// `Sec-WebSocket-Protocol`, in which browsers and Kubernetes send tokens; if your servers need one, connect to the
+    /// other origin yourself.
     #[must_use]
     pub const fn max_redirects(mut self, redirects: u32) -> Self {
         self.dialer.max_redirects = redirects;
@@ -237,7 +238,8 @@ impl ClientBuilder {
     }
 
     /// Sets the buffers and limits of the protocol. The read buffer is allocated once per connection. By default,
-    /// messages and frames above 16 MiB are not accepted; [`WebSocketConfig::default`] accepts messages of up to 64 MiB.
+    /// messages and frames above 16 MiB are not accepted; [`WebSocketConfig::default`] accepts messages of up to 64
+    /// MiB.
     #[must_use]
     pub fn websocket_config(mut self, mut config: WebSocketConfig) -> Self {
         // Tungstenite panics unless the maximum exceeds the buffer size.
@@ -274,8 +276,8 @@ impl ClientBuilder {
     /// that exceeds the limit is still buffered, so that a message of any length can be read. So a client whose program
     /// does not read holds less than this limit and the longest message together, by default 32 MiB; see
     /// [`websocket_config`](Self::websocket_config) for the longest message. It is also the most that a server may send
-    /// before it has answered a [`Resume`]. For [`connect`](Self::connect). Default 16 MiB, which is also the default of
-    /// the longest message.
+    /// before it has answered a [`Resume`]. For [`connect`](Self::connect). Default 16 MiB, which is also the default
+    /// of the longest message.
     #[must_use]
     pub const fn inbox_bytes(mut self, bytes: usize) -> Self {
         // At a limit of zero, nothing would ever be read.

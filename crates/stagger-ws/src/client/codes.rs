@@ -8,7 +8,7 @@
 //! | 1000 | normal end, no error; change it with [`CloseCodes::reconnect`] |
 //! | 1001, 1005, 1014, and all codes not listed | reconnect: spread, then backoff |
 //! | 1011 | reconnect; the connection does not count as healthy, however long it was up |
-//! | 1012 service restart | reconnect after 5 to 30 s, or as the [`ReconnectAdvice`](crate::ReconnectAdvice) in the reason says |
+//! | 1012 service restart | reconnect after 5 to 30 s, or as the [advice](crate::ReconnectAdvice) in the reason says |
 //! | 1013 try again later | reconnect after 30 to 120 s, or as the advice in the reason says |
 //! | 1002, 1003, 1007, 1008, 1009, 1010 | fatal: the same bytes would fail again |
 //! | 1015 | fatal |

@@ -63,11 +63,12 @@ impl Dialer {
                 Err(ConnectionError::Rejected(rejected)) if rejected.status().is_redirection() => rejected,
                 done => return done,
             };
-            let to = rejected.location().and_then(|to| redirect_target(request.uri(), to));
-            match to {
-                Some(to) if redirects < self.max_redirects => redirect_to(&mut request, to),
-                _ => return Err(ConnectionError::Rejected(rejected)),
-            }
+            let target = match rejected.location() {
+                Some(to) if redirects < self.max_redirects => redirect_target(request.uri(), to),
+                _ => None,
+            };
+            let Some(target) = target else { return Err(ConnectionError::Rejected(rejected)) };
+            redirect_to(&mut request, target);
             redirects += 1;
         }
     }
@@ -86,8 +87,8 @@ impl Dialer {
     }
 }
 
-/// Points a request to another URI. If the origin changes, drops all headers in which there may be credentials: any header
-/// of the caller's, and the subprotocol, too.
+/// Points a request to another URI. If the origin changes, drops all headers in which there may be credentials: any
+/// header of the caller's, and the subprotocol, too.
 fn redirect_to(request: &mut Request<()>, to: Uri) {
     request.headers_mut().remove(HOST);
     if origin(request.uri()) != origin(&to) {
@@ -184,7 +185,8 @@ fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
         };
         format!("{named}://{rest}").parse().ok()?
     };
-    (to.host().is_some() && (to.scheme_str() == Some("wss") || scheme != "wss")).then_some(to)
+    let is_downgrade = scheme == "wss" && to.scheme_str() != Some("wss");
+    if to.host().is_none() || is_downgrade { None } else { Some(to) }
 }
 
 /// The reservation that the next attempt presents to the server that made it. A loop shares it with its attempts, of
@@ -203,7 +205,10 @@ impl HeldReservation {
     /// Keeps the token that the server of the last request has given, in place of an earlier one.
     pub(super) fn keep(&self, token: Option<ReservationToken>) {
         let mut state = lock(&self.0);
-        state.held = token.zip(state.server.clone());
+        state.held = match (token, &state.server) {
+            (Some(token), Some(server)) => Some((token, server.clone())),
+            _ => None,
+        };
     }
 
     /// Adds the token to a request to its server, once. A header of the request provider takes precedence.

@@ -23,8 +23,8 @@ pub enum Event {
     ///
     /// Unread events of this kind are coalesced: only the latest is kept.
     Closed(Closed),
-    /// The server could not be reached for ten attempts in a row, or for twice as long as at the last event of this kind.
-    /// The client continues to reconnect: show it to the user until the next [`Open`](Self::Open).
+    /// The server could not be reached for ten attempts in a row, or for twice as long as at the last event of this
+    /// kind. The client continues to reconnect: show it to the user until the next [`Open`](Self::Open).
     ///
     /// Comes after the [`Closed`](Self::Closed) of the attempt. Unread events of this kind are coalesced.
     Unreachable(Unreachable),

@@ -67,8 +67,8 @@ pub enum ConnectionError {
     /// The server rejected the position of the last connection:
     /// [`ResumeStatus::Rejected`](crate::ResumeStatus::Rejected).
     ResumeRejected,
-    /// The server sent more than [`inbox_bytes`](crate::ClientBuilder::inbox_bytes) before it had accepted or rejected the
-    /// position of the last connection.
+    /// The server sent more than [`inbox_bytes`](crate::ClientBuilder::inbox_bytes) before it had accepted or rejected
+    /// the position of the last connection.
     ResumeTooLong {
         /// The limit.
         max_bytes: usize,
@@ -230,16 +230,20 @@ impl UpgradeRejected {
 impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "upgrade rejected with {}", self.status)?;
-        match self.location().and_then(|to| to.split(['?', '#']).next()) {
-            Some(to) if self.status.is_redirection() => write!(f, ", to {:?}", without_user(to)),
-            _ => Ok(()),
+        if let (true, Some(to)) = (self.status.is_redirection(), self.location()) {
+            let path = to.split(['?', '#']).next().unwrap_or_default();
+            write!(f, ", to {:?}", without_user(path))?;
         }
+        Ok(())
     }
 }
 
 /// Returns the address without the user information before the `@`.
 fn without_user(address: &str) -> &str {
-    address.rsplit_once('@').map_or(address, |(_, rest)| rest)
+    match address.rsplit_once('@') {
+        Some((_, rest)) => rest,
+        None => address,
+    }
 }
 
 /// Shows the same as `Display`, since headers may contain secrets.

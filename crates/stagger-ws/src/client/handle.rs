@@ -52,8 +52,10 @@ impl Shared {
 
     /// Returns the next message to write. Unacknowledged messages come first, so that resent messages are at the head.
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(Message, Completion)> {
-        if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_next(cx)) {
-            return Poll::Ready((message, Completion::Unacked));
+        if let Some(window) = &self.window {
+            if let Poll::Ready(message) = window.poll_next(cx) {
+                return Poll::Ready((message, Completion::Unacked));
+            }
         }
         self.outbox.poll_next(cx).map(|item| (item.message, item.completion))
     }

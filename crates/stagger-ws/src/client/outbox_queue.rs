@@ -128,13 +128,14 @@ impl OutboxQueue {
     pub(super) fn try_enqueue(&self, message: Message, completion: Completion) -> Enqueue {
         let mut inner = lock(&self.inner);
         let rejected = |kind, message| Enqueue::Rejected(SendError::new(kind, Some(message)));
-        let kind = match (inner.link, self.config.overflow) {
-            (LinkState::Down, OverflowPolicy::FailFast) => Some(SendErrorKind::NotConnected),
-            (link, _) => link.ended(),
-        };
-        let is_too_long = message.len() > self.config.max_bytes;
-        if let Some(kind) = kind.or_else(|| is_too_long.then_some(SendErrorKind::TooLong)) {
+        if let Some(kind) = inner.link.ended() {
             return rejected(kind, message);
+        }
+        if inner.link == LinkState::Down && self.config.overflow == OverflowPolicy::FailFast {
+            return rejected(SendErrorKind::NotConnected, message);
+        }
+        if message.len() > self.config.max_bytes {
+            return rejected(SendErrorKind::TooLong, message);
         }
         if !self.has_room(&inner, &message) {
             self.remove_withdrawn(&mut inner);
@@ -185,7 +186,10 @@ impl OutboxQueue {
             inner.sink.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        Poll::Ready(inner.sink.failed.take().map_or(Ok(()), |kind| Err(SendError::new(kind, None))))
+        match inner.sink.failed.take() {
+            Some(kind) => Poll::Ready(Err(SendError::new(kind, None))),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     /// Returns the next message to send. If there is none, the task is woken when there is.

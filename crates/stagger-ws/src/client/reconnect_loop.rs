@@ -21,9 +21,10 @@ use super::telemetry::{self, ClientGauge};
 /// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
 ///
 /// Use it to write the loop yourself: subscribing again is ordinary code, and no state leaks from one connection into
-/// the next. A [`ReconnectDriver`] makes every decision: the spread before the first attempt after a loss, the backoff after
-/// it, the attempt count, which restarts only after a healthy connection, and when to give up. For what close codes and
-/// rejected upgrades mean, see [`codes`](crate::codes) and the [crate documentation](crate#what-a-failure-means).
+/// the next. A [`ReconnectDriver`] makes every decision: the spread before the first attempt after a loss, the backoff
+/// after it, the attempt count, which restarts only after a healthy connection, and when to give up. For what close
+/// codes and rejected upgrades mean, see [`codes`](crate::codes) and the [crate
+/// documentation](crate#what-a-failure-means).
 ///
 /// ```no_run
 /// // Needs a server.
@@ -185,9 +186,9 @@ impl ReconnectLoop {
         self.driver.attempts()
     }
 
-    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row have
-    /// failed since the last connection was open. A listener set with [`on_closed`](ClientBuilder::on_closed) is told
-    /// while [`next_connection`](Self::next_connection) is waiting.
+    /// Returns for how long and how many attempts the server could not be reached, if at least ten attempts in a row
+    /// have failed since the last connection was open. A listener set with [`on_closed`](ClientBuilder::on_closed) is
+    /// told while [`next_connection`](Self::next_connection) is waiting.
     #[must_use]
     pub const fn unreachable(&self) -> Option<Unreachable> {
         self.driver.unreachable()
@@ -246,10 +247,10 @@ impl ReconnectLoop {
                 Activity::Connected(generation) => {
                     let generation = *generation;
                     // A connection that was leaked, so never dropped, counts as lost now.
-                    let end = self
-                        .end
-                        .take()
-                        .unwrap_or_else(|| ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() });
+                    let end = match self.end.take() {
+                        Some(end) => end,
+                        None => ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() },
+                    };
                     self.down_since = Some(end.at);
                     self.connected = None;
                     let bits = self.driver.seed().for_call(generation.get()).get();
@@ -264,8 +265,10 @@ impl ReconnectLoop {
     /// Records the end of a connection that is being replaced.
     fn record_replaced(&mut self) {
         if let Activity::Connected(_) = self.activity {
-            let end = self.end.take();
-            self.down_since = Some(end.map_or_else(Instant::now, |end| end.at));
+            self.down_since = Some(match self.end.take() {
+                Some(end) => end.at,
+                None => Instant::now(),
+            });
         }
         self.connected = None;
     }
@@ -295,8 +298,8 @@ impl ReconnectLoop {
         }
     }
 
-    /// Returns what the failure of an attempt means if there are other servers: a permanent answer is permanent when all
-    /// of them have given one.
+    /// Returns what the failure of an attempt means if there are other servers: a permanent answer is permanent when
+    /// all of them have given one.
     fn outcome_of_all(&mut self, outcome: Outcome) -> Outcome {
         self.permanent_in_a_row = if outcome == Outcome::Permanent { self.permanent_in_a_row + 1 } else { 0 };
         if outcome == Outcome::Permanent && self.permanent_in_a_row < self.endpoints {
@@ -319,7 +322,10 @@ impl ReconnectLoop {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.driver.attempts();
-        let classification = self.explicit_outcome(&cause).map_or(classification, Classification::Failed);
+        let classification = match self.explicit_outcome(&cause) {
+            Some(outcome) => Classification::Failed(outcome),
+            None => classification,
+        };
         let outcome = match classification {
             Classification::NormalEnd => Outcome::Permanent,
             Classification::Failed(outcome) => outcome,
@@ -333,20 +339,27 @@ impl ReconnectLoop {
             ReconnectStep::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
-        let mut stopped = None;
-        if let ReconnectStep::GiveUp(stop) = step {
-            stopped = (classification != Classification::NormalEnd).then_some(stop);
-            self.activity = Activity::Stopped(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
-        } else {
-            self.apply(&step, ago);
-        }
-        let unreachable = self.driver.unreachable();
-        self.unreachable = match (unreachable, retry_in) {
-            (Some(_), Some(_)) => {
-                self.unreachable.take().or_else(|| Some(ClientGauge::new("stagger_ws_unreachable", self.target())))
+        let stopped = match step {
+            // To give up after a normal end is no failure, and has no reason.
+            ReconnectStep::GiveUp(_) if classification == Classification::NormalEnd => {
+                self.activity = Activity::Stopped(None);
+                None
             }
-            _ => None,
+            ReconnectStep::GiveUp(stop) => {
+                self.activity = Activity::Stopped(Some(Fatal::new(stop, cause.clone(), attempt)));
+                Some(stop)
+            }
+            _ => {
+                self.apply(&step, ago);
+                None
+            }
         };
+        let unreachable = self.driver.unreachable();
+        if unreachable.is_none() || retry_in.is_none() {
+            self.unreachable = None;
+        } else if self.unreachable.is_none() {
+            self.unreachable = Some(ClientGauge::new("stagger_ws_unreachable", self.target()));
+        }
         let report = self.driver.take_unreachable_report();
         let closed = Closed::new(cause, retry_in, attempt, unreachable);
         telemetry::log_closed(self.target(), &closed, stopped, report);
@@ -358,11 +371,14 @@ impl ReconnectLoop {
 
     /// Returns the outcome by the retrier's rules, if there is one for this error or for what it wraps.
     fn explicit_outcome(&self, cause: &ConnectionError) -> Option<Outcome> {
-        self.driver.explicit_outcome(cause).or_else(|| match cause {
+        if let Some(outcome) = self.driver.explicit_outcome(cause) {
+            return Some(outcome);
+        }
+        match cause {
             ConnectionError::Io(error) | ConnectionError::Tls(error) => self.driver.explicit_outcome(&**error),
             ConnectionError::Request(error) => self.driver.explicit_outcome(error),
             _ => None,
-        })
+        }
     }
 
     fn target(&self) -> &str {

@@ -22,10 +22,15 @@ use crate::sync::lock;
 ///
 /// | method | called | purpose |
 /// |---|---|---|
-/// | [`on_request`](Self::on_request) | before each attempt, after the request provider | adds the position to the query or a header |
-/// | [`on_upgrade`](Self::on_upgrade) | when the server has responded to the upgrade | reads the response headers, or sends the first message |
-/// | [`on_handshake_message`](Self::on_handshake_message) | for each message, until the outcome is known | reads the message |
-/// | [`observe`](Self::observe) | for each message that the stream yields | updates the position |
+/// | [`on_request`] | before each attempt, after the request provider | adds the position to the query or a header |
+/// | [`on_upgrade`] | when the server has responded to the upgrade | reads its headers, or sends the first message |
+/// | [`on_handshake_message`] | for each message, until the outcome is known | reads the message |
+/// | [`observe`] | for each message that the stream yields | updates the position |
+///
+/// [`on_request`]: Self::on_request
+/// [`on_upgrade`]: Self::on_upgrade
+/// [`on_handshake_message`]: Self::on_handshake_message
+/// [`observe`]: Self::observe
 ///
 /// [`Event::Open`](crate::Event::Open) is delivered when the outcome is known, and says whether the server
 /// [resumed](crate::Opened::resumed). Messages received before that follow the event, and are observed like all others.
@@ -126,7 +131,8 @@ use crate::sync::lock;
 /// channel.observe(&Message::text("publication=5 hello"));
 /// let ResumeStatus::Send(first) = channel.on_upgrade(&Response::new(())) else { panic!() };
 /// assert_eq!(first, Message::text("subscribe epoch=x offset=5"));
-/// assert_eq!(channel.on_handshake_message(&Message::text("subscribed epoch=x recovered=true")), ResumeStatus::Resumed);
+/// let recovered = Message::text("subscribed epoch=x recovered=true");
+/// assert_eq!(channel.on_handshake_message(&recovered), ResumeStatus::Resumed);
 /// ```
 ///
 /// # A session and a sequence number, as in Discord
@@ -253,7 +259,8 @@ pub(super) struct ResumeHandshake {
     resume: SharedResume,
     /// The maximum duration of the negotiation.
     timeout_after: Duration,
-    /// The most that is buffered during the negotiation. More cannot be left unread, since the answer may come after it.
+    /// The most that is buffered during the negotiation. More cannot be left unread, since the answer may come after
+    /// it.
     max_bytes: usize,
     /// Messages received during the negotiation, which are still to be observed and delivered.
     buffered: VecDeque<Message>,

@@ -288,7 +288,10 @@ impl Session {
 
     /// Processes acknowledgements only. For messages that are not delivered, which must not advance the position.
     fn process_ack(&self, message: &Message) -> AckDelivery {
-        self.shared.window.as_ref().map_or(AckDelivery::PassThrough, |window| window.process_incoming(message))
+        match &self.shared.window {
+            Some(window) => window.process_incoming(message),
+            None => AckDelivery::PassThrough,
+        }
     }
 
     /// Reads and writes a bounded number of messages. Ready when a command arrives, or with `None` when the connection
@@ -333,7 +336,10 @@ impl Session {
     fn poll_ack_timeout(&mut self, cx: &mut Context<'_>) -> Option<ConnectionError> {
         let window = self.shared.window.as_ref()?;
         let after = window.timeout()?;
-        self.ack_timer.poll(window.due(), cx).is_ready().then_some(ConnectionError::AckTimeout { after })
+        match self.ack_timer.poll(window.due(), cx) {
+            Poll::Ready(()) => Some(ConnectionError::AckTimeout { after }),
+            Poll::Pending => None,
+        }
     }
 
     /// Ends the connection if it can no longer be written to. Everything for which there was room has been read by

@@ -116,7 +116,9 @@ where
         use tracing::Instrument;
 
         let delay = delay.as_secs_f64();
-        let span = tracing::debug_span!(target: "stagger", "stagger.connect", attempt = number, url.host = tracing::field::Empty, delay);
+        let span = tracing::debug_span!(
+            target: "stagger", "stagger.connect", attempt = number, url.host = tracing::field::Empty, delay
+        );
         Box::pin(connect.instrument(span))
     }
     #[cfg(not(feature = "tracing"))]
@@ -159,18 +161,28 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>
             (None, _, Some(unreachable)) => {
                 let unreachable_ms = unreachable.lasted.as_secs_f64() * 1e3;
                 let failed_attempts = unreachable.attempts;
-                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, unreachable_ms, failed_attempts, "unreachable");
+                tracing::warn!(
+                    target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, unreachable_ms,
+                    failed_attempts, "unreachable"
+                );
             }
             (Some(stop), _, _) => {
                 let stop = stop.name();
-                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, stop, "giving up");
+                tracing::warn!(
+                    target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, stop, "giving up"
+                );
             }
             (None, Some(wait), None) => {
                 let delay_ms = wait.as_secs_f64() * 1e3;
-                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, delay_ms, "reconnecting");
+                tracing::debug!(
+                    target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, delay_ms,
+                    "reconnecting"
+                );
             }
             (None, None, None) => {
-                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, "ended");
+                tracing::debug!(
+                    target: "stagger", target_name = target, attempt, %cause, silenced, silenced_ms, "ended"
+                );
             }
         }
     }

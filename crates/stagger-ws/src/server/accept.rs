@@ -130,13 +130,14 @@ impl Callback for AdmissionCallback<'_> {
 
 impl Sockets {
     /// Performs the handshake on a stream that has just been accepted, and admits or rejects the client. A rejected
-    /// client gets a 503 with the time to come back, or a close frame if [`reject_by`](super::SocketsBuilder::reject_by)
-    /// says so, before buffers for its messages are allocated.
+    /// client gets a 503 with the time to come back, or a close frame if
+    /// [`reject_by`](super::SocketsBuilder::reject_by) says so, before buffers for its messages are allocated.
     ///
     /// Cancel-safe: if the future is dropped, the slot is released.
     ///
     /// # Errors
-    /// [`AcceptError`]: rejected, not an upgrade, or not complete within [`handshake_timeout`](super::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
+    /// [`AcceptError`]: rejected, not an upgrade, or not complete within
+    /// [`handshake_timeout`](super::SocketsBuilder::handshake_timeout). The stream is closed and the error is counted.
     /// A client that is rejected by a close has replied, or has had its
     /// [`rejection_timeout`](super::SocketsBuilder::rejection_timeout).
     ///

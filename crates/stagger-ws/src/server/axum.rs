@@ -65,8 +65,8 @@ impl IntoResponse for UpgradeRejected {
 
 /// An upgrade request whose client is admitted: [`WebSocketUpgrade`] and [`ConnectionPermit`] in one extractor.
 ///
-/// It rejects as [`SocketsBuilder::reject_by`](super::SocketsBuilder::reject_by) says, so browsers can be told when
-/// to come back: by a response, or by accepting the WebSocket and closing it. The router's state must be [`Sockets`], or
+/// It rejects as [`SocketsBuilder::reject_by`](super::SocketsBuilder::reject_by) says, so browsers can be told when to
+/// come back: by a response, or by accepting the WebSocket and closing it. The router's state must be [`Sockets`], or
 /// provide it by `FromRef`.
 ///
 /// ```
@@ -105,8 +105,10 @@ impl AdmittedUpgrade {
         F: Future<Output = ()> + Send + 'static,
     {
         let Self { mut upgrade, permit, protocol } = self;
-        if let Some(protocol) = protocol.filter(|_| upgrade.selected_protocol().is_none()) {
-            upgrade.set_selected_protocol(protocol);
+        if let Some(protocol) = protocol {
+            if upgrade.selected_protocol().is_none() {
+                upgrade.set_selected_protocol(protocol);
+            }
         }
         upgrade.on_upgrade(move |socket| handler(permit.wrap(socket)))
     }

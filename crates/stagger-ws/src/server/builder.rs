@@ -62,7 +62,8 @@ impl fmt::Display for SettingsError {
             }
             Self::FirstByteTimeout => "first_byte_timeout is 0, which no client can meet; use more than 0",
             Self::MaxClosingPerPeer => {
-                "max_closing_per_peer is 0, which closes no client; use 1 or more, or max_closing(0) to reject by a response"
+                "max_closing_per_peer is 0, which closes no client; use 1 or more, or max_closing(0) to reject by a \
+                 response"
             }
             Self::Subprotocol { index } => {
                 return write!(f, "subprotocol {index} is not a token; use letters, digits and any of !#$%&'*+-.^_`|~");
@@ -123,9 +124,9 @@ impl SocketsBuilder {
     }
 
     /// Chooses how a client is told that its upgrade is rejected, by the URI and the headers of its request. Default:
-    /// [`RejectBy::Response`] for all clients. [`RejectBy::browser`] closes the WebSockets of browsers, which cannot read
-    /// a response, and [`RejectBy::subprotocol`] those of clients that offer one. The choice changes neither which clients are
-    /// rejected nor how they are counted.
+    /// [`RejectBy::Response`] for all clients. [`RejectBy::browser`] closes the WebSockets of browsers, which cannot
+    /// read a response, and [`RejectBy::subprotocol`] those of clients that offer one. The choice changes neither which
+    /// clients are rejected nor how they are counted.
     ///
     /// ```
     /// use stagger::admission::{Admission, random_secret};
@@ -145,20 +146,21 @@ impl SocketsBuilder {
         Self { max_closing, ..self }
     }
 
-    /// Limits the number of rejected clients of one peer whose WebSocket is being closed at a time (minimum 1), so that one
-    /// cannot take all of [`max_closing`](Self::max_closing). Further ones are rejected by a response. A peer is an IPv4
-    /// address or the /64 network of an IPv6 address; it is known in [`Sockets::serve`](super::Sockets::serve), and in axum
-    /// if the router is served with connect info. No limit by default, since a proxy is one peer for many clients.
+    /// Limits the number of rejected clients of one peer whose WebSocket is being closed at a time (minimum 1), so that
+    /// one cannot take all of [`max_closing`](Self::max_closing). Further ones are rejected by a response. A peer is an
+    /// IPv4 address or the /64 network of an IPv6 address; it is known in [`Sockets::serve`](super::Sockets::serve),
+    /// and in axum if the router is served with connect info. No limit by default, since a proxy is one peer for many
+    /// clients.
     pub fn max_closing_per_peer(self, max_closing_per_peer: impl Into<Option<usize>>) -> Self {
         Self { max_closing_per_peer: max_closing_per_peer.into(), ..self }
     }
 
-    /// Sets the subprotocols that the server speaks, the preferred ones first. The first one that a client offers is selected,
-    /// and [`Accepted::subprotocol`](super::Accepted::subprotocol) is its name. Default: none.
+    /// Sets the subprotocols that the server speaks, the preferred ones first. The first one that a client offers is
+    /// selected, and [`Accepted::subprotocol`](super::Accepted::subprotocol) is its name. Default: none.
     ///
-    /// A browser fails a connection if its page offers subprotocols and the server selects none, with close code 1006. So a server
-    /// for pages that offer some needs this list, and clients that offer others cannot connect.
-    /// For [`Sockets::accept`](super::Sockets::accept) and [`Sockets::serve`](super::Sockets::serve), and with axum for
+    /// A browser fails a connection if its page offers subprotocols and the server selects none, with close code 1006.
+    /// So a server for pages that offer some needs this list, and clients that offer others cannot connect. For
+    /// [`Sockets::accept`](super::Sockets::accept) and [`Sockets::serve`](super::Sockets::serve), and with axum for
     #[cfg_attr(
         feature = "axum",
         doc = "[`AdmittedUpgrade`](super::AdmittedUpgrade), unless the application selects one itself."
@@ -189,18 +191,19 @@ impl SocketsBuilder {
         Self { handshake_timeout, ..self }
     }
 
-    /// Sets how long a connection of [`Sockets::serve`](super::Sockets::serve) may be silent before it is closed. A client
-    /// sends its request as soon as it is connected, so this is time for a lost packet or two. Default 1 s.
+    /// Sets how long a connection of [`Sockets::serve`](super::Sockets::serve) may be silent before it is closed. A
+    /// client sends its request as soon as it is connected, so this is time for a lost packet or two. Default 1 s.
     pub fn first_byte_timeout(self, first_byte_timeout: Duration) -> Self {
         Self { first_byte_timeout, ..self }
     }
 
-    /// Limits the number of concurrent handshakes in [`Sockets::serve`](super::Sockets::serve) (minimum 1). Default 1,024.
+    /// Limits the number of concurrent handshakes in [`Sockets::serve`](super::Sockets::serve) (minimum 1). Default
+    /// 1,024.
     ///
     /// At the limit, a new connection gets the place of the oldest one that has sent nothing, or else of the oldest one
     /// that has not sent its whole request within the [`first_byte_timeout`](Self::first_byte_timeout). So silent
-    /// connections do not keep clients out. If there are neither, further connections wait in the kernel's backlog, where
-    /// waiting costs nothing; see [`listen`](super::listen()).
+    /// connections do not keep clients out. If there are neither, further connections wait in the kernel's backlog,
+    /// where waiting costs nothing; see [`listen`](super::listen()).
     pub fn max_handshakes(self, max_handshakes: usize) -> Self {
         Self { max_handshakes, ..self }
     }
@@ -212,8 +215,8 @@ impl SocketsBuilder {
         Self { max_handshakes_per_peer: max_handshakes_per_peer.into(), ..self }
     }
 
-    /// Sets the size limits and buffers of the connections that [`Sockets::accept`](super::Sockets::accept) creates. By default, tungstenite
-    /// allocates a read buffer of 128 KiB per connection.
+    /// Sets the size limits and buffers of the connections that [`Sockets::accept`](super::Sockets::accept) creates. By
+    /// default, tungstenite allocates a read buffer of 128 KiB per connection.
     pub fn websocket_config(self, websocket_config: WebSocketConfig) -> Self {
         Self { websocket_config, ..self }
     }

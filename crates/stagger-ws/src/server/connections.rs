@@ -21,8 +21,8 @@ use crate::sync::{lock, wait_until};
 /// A drop guard for an admitted connection. Holds its slot, and reports when a drain asks it to close.
 ///
 /// Dropping it releases the slot and counts the connection as closed. [`wrap`](Self::wrap) turns it and a WebSocket
-/// into a [`Socket`](super::Socket), which handles everything else. To use another kind of WebSocket, keep the permit for as long as
-/// the connection lasts, and select on [`close_requested`](Self::close_requested).
+/// into a [`Socket`](super::Socket), which handles everything else. To use another kind of WebSocket, keep the permit
+/// for as long as the connection lasts, and select on [`close_requested`](Self::close_requested).
 #[must_use = "dropping the permit ends the connection"]
 pub struct ConnectionPermit {
     shared: Arc<Shared>,
@@ -224,7 +224,7 @@ impl ConnectionRegistry {
     }
 
     pub(super) async fn all_closed(&self) {
-        wait_until(&self.idle, || (self.active() == 0).then_some(())).await;
+        wait_until(&self.idle, || if self.active() == 0 { Some(()) } else { None }).await;
     }
 }
 

@@ -110,9 +110,10 @@ impl Drain {
     /// Returns the schedule in which the closed clients reconnect.
     fn return_schedule(&self, total: usize, now: Instant) -> ReturnSchedule {
         let batches = self.schedule(total);
-        let from = self
-            .restart_downtime
-            .map_or(now, |length| now.saturating_add(batches.length(total)).saturating_add(length));
+        let from = match self.restart_downtime {
+            Some(downtime) => now.saturating_add(batches.length(total)).saturating_add(downtime),
+            None => now,
+        };
         match self.reconnect_rate {
             Some(rate) => ReturnSchedule::new(u64::from(rate), SECOND, from),
             None => ReturnSchedule::new(u64::try_from(batches.size).unwrap_or(u64::MAX), batches.every, from),

@@ -78,8 +78,8 @@ impl Handshakes {
         }
     }
 
-    /// Waits for a slot. If all are taken, the oldest silent connection has to make room, or else the oldest one that is
-    /// overdue. Returns `None` if the peer has too many already.
+    /// Waits for a slot. If all are taken, the oldest silent connection has to make room, or else the oldest one that
+    /// is overdue. Returns `None` if the peer has too many already.
     pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<HandshakeSlot> {
         let peer = peer(address);
         loop {
@@ -156,7 +156,8 @@ impl HandshakeSlot {
         self.peer
     }
 
-    /// Waits until the connection has sent something, at most until this time and only as long as it need not make room.
+    /// Waits until the connection has sent something, at most until this time and only as long as it need not make
+    /// room.
     pub(super) async fn first_byte(&self, stream: TcpStream, until: Instant) -> Result<TcpStream, Silence> {
         let mut byte = [0];
         let silence = tokio::select! {
@@ -220,7 +221,8 @@ fn unnoticed_byte(stream: TcpStream) -> Option<TcpStream> {
     peek().ok().flatten()
 }
 
-/// Returns the peer of an address: an IPv4 address, or the /64 network of an IPv6 address, since one host has all of it.
+/// Returns the peer of an address: an IPv4 address, or the /64 network of an IPv6 address, since one host has all of
+/// it.
 pub(super) fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -78,8 +78,8 @@
 //!
 //! # Browsers
 //!
-//! A page learns nothing of a rejected upgrade but close code 1006. [`RejectBy::Close`] accepts its WebSocket and closes it
-//! with code 1013 and the time to come back as the reason, which the page reads in `CloseEvent.reason`:
+//! A page learns nothing of a rejected upgrade but close code 1006. [`RejectBy::Close`] accepts its WebSocket and
+//! closes it with code 1013 and the time to come back as the reason, which the page reads in `CloseEvent.reason`:
 //!
 //! ```text
 //! GET /feed                                ▶ 101 · close 1013 {"retry_after_ms":1520,"reservation":"0000…cdef"}
@@ -87,19 +87,19 @@
 //!   Sec-WebSocket-Protocol: stagger-reservation.0000…cdef
 //! ```
 //!
-//! - [`SocketsBuilder::reject_by`] chooses per request: [`RejectBy::browser`], [`RejectBy::subprotocol`], or a closure. The
-//!   default is a response for all clients. With axum, it needs the extractor `AdmittedUpgrade`;
+//! - [`SocketsBuilder::reject_by`] chooses per request: [`RejectBy::browser`], [`RejectBy::subprotocol`], or a closure.
+//!   The default is a response for all clients. With axum, it needs the extractor `AdmittedUpgrade`;
 //!   [`ConnectionPermit`] always rejects by a response.
 //! - The rejection is the same otherwise: the admission, a drain and the metrics do not tell one from the other.
 //!   [`SocketsSnapshot::rejected_by_close`] counts the closes.
-//! - The page presents the token in a subprotocol ([`RESERVATION_PROTOCOL`]) or in the query ([`RESERVATION_PARAMETER`]).
-//!   A browser that offers subprotocols requires the server to select one. A rejected client gets its first one that is
-//!   not a token; an admitted client that offers nothing but a token gets that one, and all others are up to the
-//!   application.
-//! - At most [`max_closing`](SocketsBuilder::max_closing) rejected clients are closed at a time; further ones get a 503. Each
-//!   has [`rejection_timeout`](SocketsBuilder::rejection_timeout) and 64 KiB to reply, and
-//!   [`max_closing_per_peer`](SocketsBuilder::max_closing_per_peer) limits those of one address. With tungstenite, it has no buffers,
-//!   and is not one of the handshakes any more.
+//! - The page presents the token in a subprotocol ([`RESERVATION_PROTOCOL`]) or in the query
+//!   ([`RESERVATION_PARAMETER`]). A browser that offers subprotocols requires the server to select one. A rejected
+//!   client gets its first one that is not a token; an admitted client that offers nothing but a token gets that one,
+//!   and all others are up to the application.
+//! - At most [`max_closing`](SocketsBuilder::max_closing) rejected clients are closed at a time; further ones get a
+//!   503. Each has [`rejection_timeout`](SocketsBuilder::rejection_timeout) and 64 KiB to reply, and
+//!   [`max_closing_per_peer`](SocketsBuilder::max_closing_per_peer) limits those of one address. With tungstenite, it
+//!   has no buffers, and is not one of the handshakes any more.
 //!
 //! # Requirements for the application
 //!

@@ -20,8 +20,8 @@ const MIN_SPREAD: Duration = Duration::from_secs(1);
 /// The reason why an upgrade was rejected, and when its client should come back.
 ///
 /// The response has the status 503, an empty body, and `Retry-After`. A reservation also has
-/// [`stagger-reservation`](stagger_http::header::RESERVATION), any other wait `retry-after-ms`. A client that is rejected
-/// [by a close](super::RejectBy::Close) gets a close frame with code 1013 and [`to_reason`](Self::to_reason).
+/// [`stagger-reservation`](stagger_http::header::RESERVATION), any other wait `retry-after-ms`. A client that is
+/// rejected [by a close](super::RejectBy::Close) gets a close frame with code 1013 and [`to_reason`](Self::to_reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpgradeRejected {
@@ -65,8 +65,8 @@ impl UpgradeRejected {
     /// Creates the reason of a close frame with code 1013: JSON of at most 123 bytes, which is
     /// [`ReconnectAdvice`](crate::ReconnectAdvice). Rounds up to milliseconds.
     ///
-    /// A reservation is `{"retry_after_ms":1520,"reservation":"…"}`, where `reservation` is its token. The client returns
-    /// after exactly that time and presents the token: in a subprotocol
+    /// A reservation is `{"retry_after_ms":1520,"reservation":"…"}`, where `reservation` is its token. The client
+    /// returns after exactly that time and presents the token: in a subprotocol
     /// ([`RESERVATION_PROTOCOL`](super::RESERVATION_PROTOCOL)), in the query
     /// ([`RESERVATION_PARAMETER`](super::RESERVATION_PARAMETER)), or in the header `stagger-reservation-token`.
     ///
@@ -114,8 +114,8 @@ impl core::error::Error for UpgradeRejected {}
 /// How a client is told that its upgrade is rejected.
 ///
 /// A browser does not show a rejected upgrade to its page: status and headers become close code 1006. It does show the
-/// code and the reason of a close frame. So [`Close`](Self::Close) accepts the WebSocket and closes it with code 1013 and
-/// the time to come back as JSON; [`UpgradeRejected::to_reason`](super::UpgradeRejected::to_reason) documents it.
+/// code and the reason of a close frame. So [`Close`](Self::Close) accepts the WebSocket and closes it with code 1013
+/// and the time to come back as JSON; [`UpgradeRejected::to_reason`](super::UpgradeRejected::to_reason) documents it.
 ///
 /// To the page, the connection was open for a moment. A client that resets its backoff on `open` and ignores the reason
 /// returns sooner than after a 503, and what it sent on `open` is lost. So `Close` is not the default: use it for pages
@@ -131,8 +131,8 @@ pub enum RejectBy {
 }
 
 impl RejectBy {
-    /// Returns [`Close`](Self::Close) for requests with a header `Origin` or `Sec-Fetch-Mode: websocket`, which browsers
-    /// set and pages cannot change, and [`Response`](Self::Response) for all others. For
+    /// Returns [`Close`](Self::Close) for requests with a header `Origin` or `Sec-Fetch-Mode: websocket`, which
+    /// browsers set and pages cannot change, and [`Response`](Self::Response) for all others. For
     /// [`SocketsBuilder::reject_by`](super::SocketsBuilder::reject_by).
     ///
     /// Every browser sends `Origin` (RFC 6455, section 4.1); so do some other clients.

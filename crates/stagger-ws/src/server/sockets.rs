@@ -78,8 +78,8 @@ impl Sockets {
     /// Decides whether to admit an upgrade request with these headers. A reservation is read from the header
     /// `stagger-reservation-token` or from a subprotocol ([`RESERVATION_PROTOCOL`](super::RESERVATION_PROTOCOL)).
     ///
-    /// [`accept`](Self::accept) and the axum extractors do the same; call it yourself for other servers. The duration of
-    /// the upgrade is measured from this call.
+    /// [`accept`](Self::accept) and the axum extractors do the same; call it yourself for other servers. The duration
+    /// of the upgrade is measured from this call.
     ///
     /// # Errors
     /// [`UpgradeRejected`], for the response. It is counted.

@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderValue, Request, Uri};
 use stagger::admission::ReservationToken;
 use stagger_http::header::RESERVATION_TOKEN;
 
-/// The prefix of a subprotocol that presents a reservation: `stagger-reservation.` and the token, 32 hexadecimal digits.
+/// The prefix of a subprotocol that presents a reservation: `stagger-reservation.` and the token, 32 hexadecimal
+/// digits.
 ///
 /// `new WebSocket(url, ["chat", "stagger-reservation." + token])`. Unlike a query, it is in no access log.
 pub const RESERVATION_PROTOCOL: &str = "stagger-reservation.";
@@ -25,12 +26,11 @@ pub(super) fn returned_token(uri: Option<&Uri>, headers: &HeaderMap) -> Option<R
     if headers.contains_key(RESERVATION_TOKEN) {
         return None;
     }
-    let in_protocol = || offered_protocols(headers).find_map(token_of_protocol);
-    let in_query = || {
-        let parameters = uri?.query()?.split('&');
-        parameters.filter_map(token_of_parameter).find_map(|token| token.parse().ok())
-    };
-    in_protocol().or_else(in_query)
+    if let Some(token) = offered_protocols(headers).find_map(token_of_protocol) {
+        return Some(token);
+    }
+    let parameters = uri?.query()?.split('&');
+    parameters.filter_map(token_of_parameter).find_map(|token| token.parse().ok())
 }
 
 /// Returns the subprotocols that the client offers, in its order. Headers that are not ASCII are left out.
@@ -51,9 +51,12 @@ pub(super) fn protocol_for_close(headers: &HeaderMap) -> Option<HeaderValue> {
 /// crate understands; all others are the application's.
 pub(super) fn protocol_for_token(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut offered = offered_protocols(headers);
-    let only = offered.next().filter(|_| offered.next().is_none())?;
-    token_of_protocol(only)?;
-    HeaderValue::from_str(only).ok()
+    let first = offered.next()?;
+    if offered.next().is_some() {
+        return None;
+    }
+    token_of_protocol(first)?;
+    HeaderValue::from_str(first).ok()
 }
 
 /// Marks headers with a token as sensitive and removes it from the query, so that neither is in the log of a handler.
@@ -101,7 +104,7 @@ pub(super) fn select(spoken: &[Arc<str>], headers: &HeaderMap) -> Option<Arc<str
 /// Returns the value of the response's header for a selected subprotocol.
 pub(super) fn header_value(selected: Option<&Arc<str>>) -> Option<HeaderValue> {
     // A token is a valid value.
-    selected.and_then(|name| HeaderValue::from_str(name).ok())
+    HeaderValue::from_str(selected?).ok()
 }
 
 /// Returns whether this is a token of HTTP: RFC 9110, section 5.6.2.

@@ -134,7 +134,8 @@ async fn a_quiet_period_that_fails_fast_ends_every_kind_of_client_with_the_remai
     }
 }
 
-/// One client meets `Retry-After`. Another one, which shares the quiet period, does not connect before the time is over.
+/// One client meets `Retry-After`. Another one, which shares the quiet period, does not connect before the time is
+/// over.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_upgrade_with_a_hint_holds_the_attempts_of_other_clients() {
     let quiet = Arc::new(QuietPeriod::new());

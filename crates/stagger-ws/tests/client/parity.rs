@@ -110,7 +110,8 @@ struct Case<'a> {
     seed: Seed,
 }
 
-/// What a client did. Events include the target, the attempt, the action with its delay, and what is left in the budget.
+/// What a client did. Events include the target, the attempt, the action with its delay, and what is left in the
+/// budget.
 #[derive(Debug, PartialEq, Eq)]
 struct Trace {
     events: Vec<Recorded>,

@@ -37,7 +37,8 @@ impl Api {
     /// Serves any method with `Access-Control-Allow-Origin: *`:
     ///
     /// - `/now` is answered at once, and `/gated` while the gate is open.
-    /// - `/refuse?status=429&after=1` has the status and `Retry-After`, and with `ms=300` `retry-after-ms`; pages may read them with `&expose`.
+    /// - `/refuse?status=429&after=1` has the status and `Retry-After`, and with `ms=300` `retry-after-ms`; pages may
+    ///   read them with `&expose`.
     pub(super) fn serve() -> Self {
         let state = Arc::new(Shared { seen: Mutex::default(), is_open: watch::Sender::new(false) });
         let app = Router::new()

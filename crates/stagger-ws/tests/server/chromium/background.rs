@@ -19,7 +19,8 @@ async fn connected(browser: &mut Browser, site: &Site, server: &Scripted, policy
 
 const LOSE: &str = "all.forEach(({ ws }) => ws.send('lose')); 0";
 
-/// Returns the milliseconds from the loss to the next attempt, with the wait that the client wanted, and the time of a bare timer for 4 ms later.
+/// Returns the milliseconds from the loss to the next attempt, with the wait that the client wanted, and the time of a
+/// bare timer for 4 ms later.
 async fn returns(browser: &mut Browser, page: &Page) -> Vec<[f64; 3]> {
     let rows = "all.map(({ record: { closed, attempts, controls } }) => \
                 [closed[0].retryInMs, attempts[1] - closed[0].at, controls[0] - closed[0].at])";
@@ -67,8 +68,8 @@ async fn returns_hidden_with_the_turn_that_its_timers_get(browser: &mut Browser,
     for [wanted, attempt, timer] in rows {
         // `wanted` is rounded up, and the page's clock counts tenths of a millisecond.
         assert!(attempt - wanted >= -1.0, "{attempt} ms, wanted {wanted}");
-        // The timers of one turn fire in order. A turn comes once in a second and, on a busy machine, a little later: a wait that is
-        // more than a second late counts as overslept, and is spread again.
+        // The timers of one turn fire in order. A turn comes once in a second and, on a busy machine, a little later: a
+        // wait that is more than a second late counts as overslept, and is spread again.
         let may_be_overslept = timer - wanted >= 999.0;
         assert!(
             attempt <= timer || may_be_overslept,

@@ -10,7 +10,8 @@ use super::scripted::{Act, Scripted};
 use super::site::Site;
 use crate::support::SECOND;
 
-/// Without jitter, so that the waits are known. Advice of more than `max-hint` would stop the client instead of setting a timer.
+/// Without jitter, so that the waits are known. Advice of more than `max-hint` would stop the client instead of setting
+/// a timer.
 const POLICY: &str = "exponential base=200ms cap=1s jitter=none spread=200ms max-attempts=inf max-hint=3d";
 
 /// What is to be seen of a client.

@@ -21,7 +21,8 @@ use crate::support::{SECOND, unlimited};
 const PORT: &str = "JAVASCRIPT_SERVER_PORT";
 const STORE: &str = "JAVASCRIPT_SERVER_STORE";
 pub(crate) const READY: &str = "the server is listening";
-/// The program that runs the client, and its arguments, if it is another one than Node: `cargo xtask js-runtimes` sets them.
+/// The program that runs the client, and its arguments, if it is another one than Node: `cargo xtask js-runtimes` sets
+/// them.
 const RUNTIME: &str = "JAVASCRIPT_RUNTIME";
 const RUNTIME_ARGUMENTS: &str = "JAVASCRIPT_RUNTIME_ARGUMENTS";
 const MESSAGES: u64 = 400;
