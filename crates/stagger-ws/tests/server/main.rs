@@ -5,8 +5,6 @@ mod admission;
 #[cfg(test)]
 mod axum;
 #[cfg(test)]
-mod backlog;
-#[cfg(test)]
 mod capacity;
 #[cfg(test)]
 mod chromium;
@@ -15,15 +13,13 @@ mod contract;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
-mod haproxy;
-#[cfg(test)]
 mod javascript;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
 mod migration;
 #[cfg(test)]
-mod nginx;
+mod proxies;
 #[cfg(test)]
 mod reject_by_close;
 #[cfg(test)]

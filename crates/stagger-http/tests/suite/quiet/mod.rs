@@ -1,6 +1,5 @@
 //! Quiet periods: when a server asks one call to wait, the other calls with the same credentials wait, and nobody else.
 
-mod credentials;
 mod layer;
 #[cfg(feature = "reqwest-middleware")]
 mod sockets;

@@ -1,6 +1,5 @@
 //! gRPC service configs: parsing, rejection with problems, and round trips.
 
-mod laws;
 mod read;
 mod write;
 

@@ -2,13 +2,10 @@
 
 mod answers;
 mod guards;
-mod node;
 mod parser;
-mod parser_laws;
 mod reconnect;
 mod requests;
 mod scripted_server;
-mod silence;
 mod sockets;
 
 use core::time::Duration;

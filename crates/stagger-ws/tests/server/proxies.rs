@@ -1,4 +1,4 @@
-//! The guide's recipe for nginx, run by a real nginx in front of this crate's server, with this crate's clients.
+//! The guide's recipes for nginx and HAProxy, run by real ones in front of this crate's server.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use stagger_ws::server::{Drain, Sockets};
 use stagger_ws::{Client, Handle};
 use tokio::time::timeout;
 
-use crate::reject_by_close;
+use crate::reject_by_close::{self, returns_by_its_reservation, serve, strict};
 use crate::support::{SECOND, echo, eventually, on_loopback, small, unlimited};
 
 const CLIENTS: usize = 20;
@@ -113,11 +113,32 @@ async fn clients_survive_a_reload_a_drain_and_a_restart_of_nginx() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_behind_nginx_reads_its_reservation_and_returns_by_it() {
     let (directory, port) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap());
-    let sockets = reject_by_close::strict().build().unwrap();
-    let (upstream, _tasks) = reject_by_close::serve(&sockets, false);
+    let sockets = strict().build().unwrap();
+    let (upstream, _tasks) = serve(&sockets, false);
     configure(directory.path(), &recipe(port.address(), upstream));
     let file = directory.path().join("nginx.conf");
     let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory.path());
     let _nginx = Server::start(program, Ready::Port(port.address()), 20 * SECOND).unwrap();
-    reject_by_close::returns_by_its_reservation(&sockets, port.address(), "/ws").await;
+    returns_by_its_reservation(&sockets, port.address(), "/ws").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_behind_haproxy_reads_its_reservation_and_returns_by_it() {
+    let (directory, port) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap());
+    let sockets = strict().build().unwrap();
+    let (upstream, _tasks) = serve(&sockets, false);
+    let page = include_str!("../../../../docs/guide/websocket.md");
+    let (_, recipe) = page.split_once("```haproxy\n").expect("a recipe");
+    let (recipe, _) = recipe.split_once("```").expect("its end");
+    // One server, which has no path for health checks.
+    let only = |line: &&str| !line.contains("httpchk") && !line.contains("server b");
+    let recipe = recipe.lines().filter(only).collect::<Vec<_>>().join("\n");
+    let recipe = recipe.replace("bind :80", &format!("bind {}", port.address()));
+    let recipe = recipe.replace("10.0.0.1:8080 check slowstart 60s", &upstream.to_string());
+    assert!(recipe.contains(&upstream.to_string()) && recipe.contains(&port.address().to_string()), "{recipe}");
+    let file = directory.path().join("haproxy.cfg");
+    fs::write(&file, format!("defaults\n    mode http\n    timeout connect 5s\n{recipe}\n")).unwrap();
+    let program = Program::find("haproxy").unwrap().arg("-db").arg("-f").arg(&file);
+    let _haproxy = Server::start(program, Ready::Port(port.address()), 20 * SECOND).unwrap();
+    returns_by_its_reservation(&sockets, port.address(), "/ws").await;
 }
