@@ -32,13 +32,17 @@ pub fn redis(error: &RedisError) -> Outcome {
 }
 
 fn by_io(error: &RedisError) -> Outcome {
+    let outcome = match io_error(error) {
+        Some(error) => classify::io(error),
+        None => Outcome::Permanent,
+    };
+    if outcome == Outcome::Permanent && error.is_connection_dropped() { Outcome::TRANSIENT } else { outcome }
+}
+
+fn io_error(error: &RedisError) -> Option<&io::Error> {
     // The source is an `Arc`, which `Error::source` does not see through.
-    let inside = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
-    let known = inside.and_then(|inside| inside.downcast_ref::<io::Error>()).map(classify::io);
-    match known {
-        Some(Outcome::Permanent) | None if error.is_connection_dropped() => Outcome::TRANSIENT,
-        known => known.unwrap_or(Outcome::Permanent),
-    }
+    let source = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
+    source.downcast_ref()
 }
 
 fn by_replies(error: &RedisError) -> Outcome {

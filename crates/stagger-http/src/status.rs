@@ -39,6 +39,7 @@ pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<Server
     match (status.as_u16(), idempotency) {
         (..400, _) => Outcome::Success,
         (429, _) => failed(FailureKind::Throttled),
+        // A server that names a time is overloaded or in maintenance, and means every client: RFC 9110 §15.6.4.
         (503, _) if hint.is_some_and(|hint| hint != ServerHint::DoNotRetry) => failed(FailureKind::Throttled),
         (408 | 425, _) | (409, Idempotency::ByKey) => failed(FailureKind::Transient),
         (501 | 505..=508 | 510 | 511, _) | (400..500 | 600.., _) => Outcome::Permanent,

@@ -11,13 +11,13 @@ pub(crate) struct AttemptSpan {
     span: Option<tracing::Span>,
     /// What the attempt before it ended with.
     #[cfg(feature = "tracing")]
-    cause: Option<Cause>,
+    cause: Option<ErrorType>,
 }
 
 /// Why an attempt has failed, as `error.type` has it.
 #[cfg(feature = "tracing")]
 #[derive(Clone, Copy, Debug)]
-enum Cause {
+enum ErrorType {
     Status(StatusCode),
     Timeout,
     /// A failure of the transport. Its type is that of the client below.
@@ -25,7 +25,7 @@ enum Cause {
 }
 
 #[cfg(feature = "tracing")]
-impl Cause {
+impl ErrorType {
     fn as_str(&self) -> &str {
         match self {
             Self::Status(status) => status.as_str(),
@@ -77,20 +77,20 @@ impl AttemptSpan {
             span.record("http.response.status_code", status.as_u16());
         }
         let has_failed = status.is_client_error() || status.is_server_error();
-        self.end(if has_failed { Some(Cause::Status(status)) } else { None });
+        self.end(if has_failed { Some(ErrorType::Status(status)) } else { None });
     }
 
     /// Ends the span of an attempt that failed without a response.
     pub(crate) fn failed(&mut self) {
-        self.end(Some(Cause::Other));
+        self.end(Some(ErrorType::Other));
     }
 
     /// Ends the span of an attempt that took too long.
     pub(crate) fn timed_out(&mut self) {
-        self.end(Some(Cause::Timeout));
+        self.end(Some(ErrorType::Timeout));
     }
 
-    fn end(&mut self, cause: Option<Cause>) {
+    fn end(&mut self, cause: Option<ErrorType>) {
         let span = self.span.take();
         if let (Some(span), Some(cause)) = (span, cause) {
             span.record("error.type", cause.as_str());

@@ -14,7 +14,7 @@ use super::baggage::count_retry;
 #[cfg(any(feature = "tower", test))]
 use super::origin::OriginOf;
 use super::quiet_key::HashWriter;
-use super::settings::{CredentialFuture, HeaderMode, Settings};
+use super::settings::{CredentialFuture, HeaderMode, RetrySettings};
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 #[cfg(feature = "hyper")]
 use crate::hyper::outcome as by_protocol;
@@ -73,7 +73,7 @@ pub(crate) struct RequestTracker<P> {
 
 impl<P: RequestHead> RequestTracker<P> {
     /// Creates the tracker, and adds an `Idempotency-Key` if that is enabled and the request needs one.
-    pub(crate) fn new(mut head: P, settings: &Settings<P>) -> Self {
+    pub(crate) fn new(mut head: P, settings: &RetrySettings<P>) -> Self {
         if settings.idempotency_keys == HeaderMode::Send
             && Idempotency::from_request(head.method(), head.headers()) == Idempotency::OnlyIfUnsent
         {
@@ -92,7 +92,7 @@ impl<P: RequestHead> RequestTracker<P> {
     }
 
     /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
-    pub(crate) fn insert_headers(&mut self, headers: &mut HeaderMap, attempt: Attempt, settings: &Settings<P>) {
+    pub(crate) fn insert_headers(&mut self, headers: &mut HeaderMap, attempt: Attempt, settings: &RetrySettings<P>) {
         if settings.attempt_header == HeaderMode::Send {
             headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt.number));
         }
@@ -128,7 +128,7 @@ impl<P: RequestHead> RequestTracker<P> {
         status: StatusCode,
         headers: &HeaderMap,
         hops: Hops,
-        settings: &Settings<P>,
+        settings: &RetrySettings<P>,
     ) -> (Outcome, StatusFailure) {
         let reservation = hint::reservation(headers);
         self.reservation_token = reservation.map(|reservation| reservation.token);
@@ -167,11 +167,16 @@ impl<P: RequestHead> RequestTracker<P> {
     }
 
     /// Classifies a failure without a response, for this request.
-    pub(crate) fn on_failure(&self, outcome: Outcome, progress: RequestProgress, settings: &Settings<P>) -> Outcome {
+    pub(crate) fn on_failure(
+        &self,
+        outcome: Outcome,
+        progress: RequestProgress,
+        settings: &RetrySettings<P>,
+    ) -> Outcome {
         self.restrict(outcome, progress, self.idempotency(settings))
     }
 
-    fn idempotency(&self, settings: &Settings<P>) -> Idempotency {
+    fn idempotency(&self, settings: &RetrySettings<P>) -> Idempotency {
         let by_request = match settings.conditional_writes {
             #[cfg(any(feature = "object-store", feature = "opendal"))]
             super::settings::ConditionalWrites::OnlyIfUnsent
@@ -189,6 +194,7 @@ impl<P: RequestHead> RequestTracker<P> {
 
     /// Restricts an outcome to what is safe for this request: a failure that must not be retried is unsafe to retry.
     fn restrict(&self, outcome: Outcome, progress: RequestProgress, idempotency: Idempotency) -> Outcome {
+        // A body that is spent cannot be sent again, however safe the request is.
         let allows_retry = |progress| self.body == BodyReplay::Possible && idempotency.allows_retry(progress);
         match outcome {
             Outcome::Failed { kind, .. } if !allows_retry(progress) => Outcome::UnsafeToRetry(kind),
@@ -206,7 +212,7 @@ impl<P: RequestHead> RequestTracker<P> {
         &mut self,
         status: StatusCode,
         hops: Hops,
-        settings: &Settings<P>,
+        settings: &RetrySettings<P>,
     ) -> Option<CredentialFuture> {
         let refresh = settings.refresh_credentials.as_ref()?;
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -222,7 +228,7 @@ impl<P: RequestHead> RequestTracker<P> {
 
     /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately;
     /// without credentials it has failed permanently.
-    pub(crate) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings<P>) -> Outcome {
+    pub(crate) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &RetrySettings<P>) -> Outcome {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // Replaces headers of the same name.
         self.head.headers_mut().extend(fresh);
@@ -233,6 +239,7 @@ impl<P: RequestHead> RequestTracker<P> {
 /// Returns the deadline of a call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is
 /// sooner.
 pub(crate) fn deadline(extensions: &Extensions, headers: &HeaderMap, clock: &impl Clock) -> Option<Instant> {
+    // Read once, before the first attempt: later ones carry what is left of it.
     let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
     let left = if grpc::is_grpc(headers) { grpc::timeout_of(headers) } else { None };
     deadline.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()

@@ -19,7 +19,7 @@ use crate::grpc::Codes;
 ///
 /// `P` is a request without its body, as it is passed to the application's callbacks.
 #[derive(Clone)]
-pub(crate) struct Settings<P> {
+pub(crate) struct RetrySettings<P> {
     pub(crate) retrier: Retrier,
     pub(crate) attempt_header: HeaderMode,
     pub(crate) depth_in_baggage: HeaderMode,
@@ -66,7 +66,7 @@ pub(crate) enum ConditionalWrites {
     OnlyIfUnsent,
 }
 
-impl<P> Settings<P> {
+impl<P> RetrySettings<P> {
     pub(crate) const fn new(retrier: Retrier) -> Self {
         Self {
             retrier,
@@ -107,9 +107,9 @@ impl<P> Settings<P> {
     }
 }
 
-impl<P> fmt::Debug for Settings<P> {
+impl<P> fmt::Debug for RetrySettings<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("retrier", &self.retrier).finish_non_exhaustive()
+        f.debug_struct("RetrySettings").field("retrier", &self.retrier).finish_non_exhaustive()
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn poll_refresh<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(
 }
 
 /// Implements the shared options for `$Builder`, which must have a method `update_common` that changes its
-/// [`Settings`](super::Settings). `$Request` is the type that callbacks receive.
+/// [`RetrySettings`](super::RetrySettings). `$Request` is the type that callbacks receive.
 macro_rules! retry_options {
     ([$($parameter:ident)?] $Builder:ty, $Request:ty) => {
         impl$(<$parameter>)? $Builder {

@@ -12,14 +12,14 @@ use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classi
 use super::error;
 use super::middleware::Redirects;
 use crate::client::{
-    AttemptSpan, BodyDrain, BodyReplay, Hops, Origin, RequestTracker, Settings, StatusFailure, deadline,
+    AttemptSpan, BodyDrain, BodyReplay, Hops, Origin, RequestTracker, RetrySettings, StatusFailure, deadline,
     insert_attempt, is_success, outcome_of_error, poll_begin, poll_refresh,
 };
 use crate::request::RequestProgress;
 
 /// The state of one call: a request and its attempts.
 pub(super) struct RetryCall<'s> {
-    settings: &'s Settings<Request>,
+    settings: &'s RetrySettings<Request>,
     redirects: &'s Redirects,
     call: PollRetry<Tokio, &'s Retrier>,
     request: RequestTracker<Request>,
@@ -35,7 +35,7 @@ impl<'s> RetryCall<'s> {
     pub(super) fn new(
         request: Request,
         extensions: &Extensions,
-        settings: &'s Settings<Request>,
+        settings: &'s RetrySettings<Request>,
         redirects: &'s Redirects,
     ) -> Self {
         let deadline = deadline(extensions, request.headers(), &Tokio);

@@ -9,11 +9,11 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use stagger::Retrier;
 
 use super::call::{RetryCall, Sending, origin};
-use crate::client::{self, HashWriter, Hops, RequestHead, Settings};
+use crate::client::{self, HashWriter, Hops, RequestHead, RetrySettings};
 
 /// A middleware that retries requests. See the [module](super) for what it does.
 pub struct RetryMiddleware {
-    settings: Settings<Request>,
+    settings: RetrySettings<Request>,
     redirects: Redirects,
 }
 
@@ -28,7 +28,7 @@ impl RetryMiddleware {
     /// give the retrier a [shared](Retrier::shared_budget) one.
     #[must_use]
     pub fn new(retrier: impl Into<Retrier>) -> Self {
-        let settings = Settings::new(retrier.into().look_into::<reqwest::Error>());
+        let settings = RetrySettings::new(retrier.into().look_into::<reqwest::Error>());
         Self { settings, redirects: Redirects::default() }
     }
 
@@ -70,7 +70,7 @@ impl RetryMiddleware {
         self
     }
 
-    fn update_common(mut self, change: impl FnOnce(&mut Settings<Request>)) -> Self {
+    fn update_common(mut self, change: impl FnOnce(&mut RetrySettings<Request>)) -> Self {
         change(&mut self.settings);
         self
     }
@@ -137,10 +137,10 @@ impl fmt::Debug for RetryMiddleware {
 /// # Ok::<(), reqwest::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Redirects(Kind);
+pub struct Redirects(RedirectCount);
 
 #[derive(Clone, Debug, Default)]
-enum Kind {
+enum RedirectCount {
     /// The client may follow redirects.
     #[default]
     Unknown,
@@ -156,7 +156,7 @@ impl Redirects {
     /// If the client follows redirects all the same, a request that is not idempotent may be processed twice.
     #[must_use]
     pub const fn none() -> Self {
-        Self(Kind::None)
+        Self(RedirectCount::None)
     }
 
     /// Wraps `policy`, so that the redirects of the client that is built with it are known.
@@ -172,15 +172,15 @@ impl Redirects {
             counted.fetch_add(1, Ordering::Relaxed);
             policy.redirect(attempt)
         });
-        (watched, Self(Kind::Counted(count)))
+        (watched, Self(RedirectCount::Counted(count)))
     }
 
     /// Returns how many redirects the client has followed so far, or `None` if that is unknown.
     pub(super) fn followed(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Unknown => None,
-            Kind::None => Some(0),
-            Kind::Counted(count) => Some(count.load(Ordering::Relaxed)),
+            RedirectCount::Unknown => None,
+            RedirectCount::None => Some(0),
+            RedirectCount::Counted(count) => Some(count.load(Ordering::Relaxed)),
         }
     }
 

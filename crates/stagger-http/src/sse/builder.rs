@@ -39,11 +39,11 @@ pub struct ClientBuilder<B> {
     retrier: Retrier,
     spread: Option<Duration>,
     stable_after: Option<Duration>,
-    settings: Settings,
+    settings: ClientSettings,
 }
 
 /// The settings of a client beside its requests and its retrier.
-pub(super) struct Settings {
+pub(super) struct ClientSettings {
     pub(super) idle_timeout: Option<Duration>,
     pub(super) max_retry: Duration,
     pub(super) max_event_bytes: usize,
@@ -64,7 +64,7 @@ impl<B: Send + 'static> ClientBuilder<B> {
             retrier: Retrier::new(WEB_SOCKET.policy()),
             spread: None,
             stable_after: None,
-            settings: Settings {
+            settings: ClientSettings {
                 idle_timeout: Some(Duration::from_secs(90)),
                 max_retry: Duration::from_secs(300),
                 max_event_bytes: MAX_EVENT_BYTES,

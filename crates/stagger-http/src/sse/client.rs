@@ -16,9 +16,9 @@ use stagger::{DelaySource, Outcome, Rejected, Retrier, ServerHint, StopReason, s
 use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
-use super::builder::{ClientBuilder, OnClosed, Settings};
+use super::builder::{ClientBuilder, ClientSettings, OnClosed};
 use super::classify::{Classification, Classifier};
-use super::connect::{Connect, ConnectAttempt, ConnectFailure, Connecting, Reserved};
+use super::connect::{Connect, ConnectAttempt, ConnectFailure, Connecting, HeldReservation};
 use super::event::{BoxError, ConnectionError};
 use super::event::{Closed, Event, Fatal, Opened};
 use super::parser::{Message, Parser};
@@ -39,7 +39,7 @@ pub struct Client {
     pending: VecDeque<Event>,
     /// Why no request can ever be sent.
     invalid: Option<ConnectionError>,
-    reservation: Option<Reserved>,
+    reservation: Option<HeldReservation>,
     idle_timeout: Option<Duration>,
     max_retry: Duration,
     retry_cap: RetryCap,
@@ -49,6 +49,14 @@ pub struct Client {
 }
 
 /// The current activity. Kept here and not in a future, so that cancelling the caller loses nothing.
+///
+/// ```text
+///                       ┌────── failed ──────┐
+///                       │                    ▼
+///  Start ──▶ Connecting ┴─▶ Open ───────▶ Waiting ──▶ Connecting ──▶ …
+///    ▲                           ended
+///    └─ reconnect_now, from everywhere     any ──▶ Stopped, by a permanent failure, 204, a limit, a guard or `close`
+/// ```
 enum Activity {
     /// An attempt is due now: the first one, or one requested by [`Client::reconnect_now`].
     Start,
@@ -95,10 +103,10 @@ impl Client {
     pub(super) fn new(
         connect: Connect,
         retrier: Retrier,
-        settings: Settings,
+        settings: ClientSettings,
         invalid: Option<ConnectionError>,
     ) -> Self {
-        let Settings { idle_timeout, max_retry, max_event_bytes, max_auth_retries, last_event_id, on_closed } =
+        let ClientSettings { idle_timeout, max_retry, max_event_bytes, max_auth_retries, last_event_id, on_closed } =
             settings;
         Self {
             connect,

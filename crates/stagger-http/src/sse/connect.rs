@@ -32,12 +32,12 @@ pub struct ConnectAttempt {
     pub(super) number: u32,
     pub(super) last_event_id: Arc<str>,
     pub(super) auth_rejection: Option<u16>,
-    pub(super) reservation: Option<Reserved>,
+    pub(super) reservation: Option<HeldReservation>,
 }
 
 /// The token of a reservation, and the server that it is for.
 #[derive(Clone, Debug)]
-pub(super) struct Reserved {
+pub(super) struct HeldReservation {
     token: ReservationToken,
     origin: Origin,
 }
@@ -79,7 +79,7 @@ pub(super) struct ConnectFailure {
     /// What it means, if the HTTP client says so.
     pub(super) outcome: Option<Outcome>,
     /// The reservation that the server made.
-    pub(super) reservation: Option<Reserved>,
+    pub(super) reservation: Option<HeldReservation>,
 }
 
 impl ConnectFailure {
@@ -181,7 +181,7 @@ fn accepted(response: Response<BoxBody>, origin: Origin) -> Result<Response<BoxB
             false => Err(ConnectionError::content_type(content_type).into()),
         };
     }
-    let reservation = reservation_token(&response).map(|token| Reserved { token, origin });
+    let reservation = reservation_token(&response).map(|token| HeldReservation { token, origin });
     let (head, _) = response.into_parts();
     let cause = ConnectionError::Rejected(StreamRejected::new(head.status, head.headers));
     Err(Box::new(ConnectFailure { cause, outcome: None, reservation }))
@@ -220,6 +220,7 @@ fn provider_failed(error: BoxError) -> ConnectionError {
 
 /// Returns whether the content type is `text/event-stream`, with any parameters.
 fn is_event_stream(content_type: &[u8]) -> bool {
+    // The media type without its parameters: WHATWG MIME Sniffing, "essence".
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
 }

@@ -15,7 +15,7 @@ use stagger::time::Sleep;
 use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected};
 use tower_service::Service;
 
-use super::layer::{Settings, SharedSettings};
+use super::layer::{LayerSettings, SharedSettings};
 use super::replay::ReplayBody;
 use super::replayable_request::ReplayableRequest;
 use crate::client::{
@@ -67,7 +67,7 @@ where
     T: Sleep + Clone,
     B: Body<Data = Bytes> + Unpin,
 {
-    pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
+    pub(super) fn new(service: S, request: Request<B>, settings: &Arc<LayerSettings>, timer: T) -> Self {
         let mut request = ReplayableRequest::new(request, settings);
         let shared = SharedSettings(Arc::clone(settings));
         let call = PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer));

@@ -50,7 +50,7 @@ use crate::request::RequestProgress;
 /// ```
 #[derive(Clone)]
 pub struct RetryLayer<T> {
-    settings: Arc<Settings>,
+    settings: Arc<LayerSettings>,
     timer: T,
 }
 
@@ -73,8 +73,8 @@ impl<T> RetryLayer<T> {
     /// Creates a layer like [`new`](RetryLayer::new), on `timer`.
     #[must_use]
     pub fn with_timer(timer: T, retrier: impl Into<Retrier>) -> Self {
-        let common = client::Settings::new(look_into_known(retrier.into()));
-        let settings = Settings { common, replay: 64 * 1024, progress: Vec::new(), outcome: None };
+        let common = client::RetrySettings::new(look_into_known(retrier.into()));
+        let settings = LayerSettings { common, replay: 64 * 1024, progress: Vec::new(), outcome: None };
         Self { settings: Arc::new(settings), timer }
     }
 
@@ -116,11 +116,11 @@ impl<T> RetryLayer<T> {
         layer.update(|settings| settings.outcome = Some(Arc::new(move |error| error.downcast_ref().map(outcome))))
     }
 
-    fn update_common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {
+    fn update_common(self, change: impl FnOnce(&mut client::RetrySettings<request::Parts>)) -> Self {
         self.update(|settings| change(&mut settings.common))
     }
 
-    fn update(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn update(mut self, change: impl FnOnce(&mut LayerSettings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
@@ -159,7 +159,7 @@ impl<T> fmt::Debug for RetryLayer<T> {
 #[derive(Clone)]
 pub struct RetryService<S, T> {
     pub(super) inner: S,
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<LayerSettings>,
     pub(super) timer: T,
 }
 
@@ -198,12 +198,12 @@ impl<S: fmt::Debug, T> fmt::Debug for RetryService<S, T> {
 
 /// A call's reference to its settings: the only reference count that a request increments.
 #[derive(Clone, Debug)]
-pub(super) struct SharedSettings(pub(super) Arc<Settings>);
+pub(super) struct SharedSettings(pub(super) Arc<LayerSettings>);
 
 impl Deref for SharedSettings {
-    type Target = Settings;
+    type Target = LayerSettings;
 
-    fn deref(&self) -> &Settings {
+    fn deref(&self) -> &LayerSettings {
         &self.0
     }
 }
@@ -216,8 +216,8 @@ impl Borrow<Retrier> for SharedSettings {
 
 /// The settings of a [`RetryLayer`](super::RetryLayer), shared by all of its calls.
 #[derive(Clone)]
-pub(super) struct Settings {
-    pub(super) common: client::Settings<request::Parts>,
+pub(super) struct LayerSettings {
+    pub(super) common: client::RetrySettings<request::Parts>,
     /// The replay limit for bodies, in bytes.
     pub(super) replay: usize,
     /// The rules for how far a failed request got; the first one for the error's type applies.
@@ -229,7 +229,7 @@ pub(super) struct Settings {
 type OutcomeRule = Arc<dyn Fn(&dyn Any) -> Option<Outcome> + Send + Sync>;
 pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
-impl Settings {
+impl LayerSettings {
     /// Returns the outcome of an error that the retrier has no rule for, if there is a rule here.
     pub(super) fn default_outcome(&self, error: &dyn Any) -> Option<Outcome> {
         let rule = self.outcome.as_ref()?;
@@ -250,8 +250,11 @@ impl Settings {
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for LayerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("common", &self.common).field("replay", &self.replay).finish_non_exhaustive()
+        f.debug_struct("LayerSettings")
+            .field("common", &self.common)
+            .field("replay", &self.replay)
+            .finish_non_exhaustive()
     }
 }

@@ -27,6 +27,14 @@ pub struct ReplayBody<B: Body> {
     is_ended: bool,
 }
 
+/// Whatever the body can do without is not allocated: most are empty, or one chunk.
+///
+/// ```text
+///  Empty ◀─────────────────────┐
+///                              │ nothing
+///  Unpolled ── first poll ─────┼──▶ Chunk     one chunk, and the end
+///                              └──▶ Shared    more, or not ready
+/// ```
 enum Source<B: Body> {
     Empty,
     /// The whole body, in one chunk.

@@ -7,7 +7,7 @@ use http_body::Body;
 use stagger::time::Clock;
 use stagger::{Attempt, Instant, Outcome};
 
-use super::layer::Settings;
+use super::layer::LayerSettings;
 use super::replay::ReplayBody;
 use crate::client::{
     CredentialFuture, Hops, OriginOf, RequestTracker, StatusFailure, deadline, insert_attempt, is_success,
@@ -23,7 +23,7 @@ pub(super) struct ReplayableRequest<B: Body> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
-    pub(super) fn new(request: Request<B>, settings: &Settings) -> Self {
+    pub(super) fn new(request: Request<B>, settings: &LayerSettings) -> Self {
         let (parts, body) = request.into_parts();
         let request = RequestTracker::new(parts, &settings.common);
         Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
@@ -36,7 +36,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     }
 
     /// Returns the key of the quiet period that holds the request.
-    pub(super) fn quiet_key(&mut self, settings: &Settings) -> u64 {
+    pub(super) fn quiet_key(&mut self, settings: &LayerSettings) -> u64 {
         self.restore();
         settings.common.quiet_key(&self.request.head)
     }
@@ -55,7 +55,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     pub(super) fn next_attempt(
         &mut self,
         attempt: Attempt,
-        settings: &Settings,
+        settings: &LayerSettings,
         cx: &mut Context<'_>,
     ) -> Request<ReplayBody<B>> {
         self.restore();
@@ -75,7 +75,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     pub(super) fn on_response<R>(
         &mut self,
         response: &Response<R>,
-        settings: &Settings,
+        settings: &LayerSettings,
     ) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
@@ -86,13 +86,18 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     }
 
     /// Classifies a failure without a response.
-    pub(super) fn on_failure(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
+    pub(super) fn on_failure(
+        &mut self,
+        outcome: Outcome,
+        progress: RequestProgress,
+        settings: &LayerSettings,
+    ) -> Outcome {
         self.attempt_ended();
         self.request.on_failure(outcome, progress, &settings.common)
     }
 
     /// Starts refreshing the credentials if that may help: see [`RequestTracker::refresh`].
-    pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &Settings) -> Option<CredentialFuture> {
+    pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &LayerSettings) -> Option<CredentialFuture> {
         self.request.refresh(failure.status(), Hops::One, &settings.common)
     }
 
@@ -110,7 +115,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     }
 
     /// Classifies the denied request after the refresh: see [`RequestTracker::on_refreshed`].
-    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
+    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &LayerSettings) -> Outcome {
         self.attempt_ended();
         self.request.on_refreshed(fresh, &settings.common)
     }

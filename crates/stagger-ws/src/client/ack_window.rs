@@ -65,7 +65,8 @@ struct Inner<K> {
     /// Messages that have ever been written come first.
     entries: VecDeque<Entry<K>>,
     bytes: usize,
-    /// How many entries have been written to the current connection.
+    /// How many entries have been written to the current connection: the first ones. A new connection begins with 0, so
+    /// that all of them are written again, in order.
     written: usize,
     link: LinkState,
     /// Unacknowledged messages have been returned by `close`.
@@ -157,6 +158,7 @@ impl<K: Ord + Send + 'static> Window<K> {
     pub(super) fn acknowledge(&self, ack: &Ack<K>) {
         let mut inner = lock(&self.inner);
         let inner = &mut *inner;
+        // Entries that were never written come last, so the loop ends at the first one.
         let (mut at, mut removed) = (0, 0);
         while let Some(entry) = inner.entries.get(at).filter(|entry| entry.written.is_some()) {
             if !ack.covers(&entry.id) {

@@ -97,6 +97,7 @@ impl Classifier {
             | ConnectionError::InvalidUtf8 => CloseAction::ReconnectUnhealthy,
             _ => CloseAction::Reconnect,
         };
+        // Only rejections in a row count. `last_auth_rejection` stays until a connection is open, for the provider.
         if action != CloseAction::Reauthenticate {
             self.auth_rejections = 0;
         }

@@ -141,6 +141,7 @@ impl EventBuffer {
 
     /// Returns the next event. Dropped messages come first; a loss comes before the next connection.
     fn next(&mut self) -> Option<Delivery> {
+        // The order does not depend on which came first: that is not known any more.
         let event = if self.dropped > 0 {
             Event::Dropped { messages: core::mem::take(&mut self.dropped) }
         } else if let Some(closed) = self.closed.take() {

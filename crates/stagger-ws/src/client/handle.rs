@@ -29,7 +29,7 @@ pub(super) enum Command {
 
 /// State shared by a client and its handles.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ClientState {
     pub(super) outbox: OutboxQueue,
     pub(super) unread: UnreadBytes,
     /// The messages that are kept until acknowledged.
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     pub(super) reconnects_handled: AtomicU64,
 }
 
-impl Shared {
+impl ClientState {
     /// Sets whether messages can be sent. Returns the number of messages that will be sent again.
     pub(super) fn set_link(&self, link: LinkState) -> usize {
         self.outbox.set_link(link);
@@ -77,7 +77,7 @@ impl Shared {
 /// A cloneable handle to a [`Client`](crate::Client), for sending, closing, reconnecting and reading the connection
 /// state from any task.
 #[derive(Clone)]
-pub struct Handle(pub(super) Arc<Shared>);
+pub struct Handle(pub(super) Arc<ClientState>);
 
 impl Handle {
     /// Sends a text or binary message. Waits until there is a connection and room in the [`Outbox`](crate::Outbox).

@@ -137,6 +137,7 @@ impl OutboxQueue {
         if message.len() > self.config.max_bytes {
             return rejected(SendErrorKind::TooLong, message);
         }
+        // Withdrawn messages are removed only now, since that takes time in proportion to the queue.
         if !self.has_room(&inner, &message) {
             self.remove_withdrawn(&mut inner);
         }

@@ -70,6 +70,14 @@ pub struct ReconnectLoop {
 type ConnectFuture = Pin<Box<dyn Future<Output = Result<(WebSocket, Response<()>), ConnectionError>> + Send>>;
 
 /// The current activity. Kept here and not in a future, so that cancelling the caller loses no attempt.
+///
+/// ```text
+///                       ┌──────── failed ────────┐
+///                       │                        ▼
+///  Start ──▶ Connecting ┴─▶ Connected ──────▶ Waiting ──▶ Connecting ──▶ …
+///    ▲                                 lost
+///    └─ reconnect_now, from everywhere         any ──▶ Stopped, by a permanent failure, a limit, a guard or `close`
+/// ```
 enum Activity {
     /// An attempt is due now: the first one, or one requested by [`ReconnectLoop::reconnect_now`].
     Start,

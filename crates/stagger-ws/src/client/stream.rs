@@ -13,7 +13,7 @@ use super::ack_window::UnackedMessages;
 use super::builder::ClientBuilder;
 use super::events::{ConnectionState, Delivery, Event};
 use super::failure::Fatal;
-use super::handle::{Command, Handle, Shared, UnreadBytes};
+use super::handle::{ClientState, Command, Handle, UnreadBytes};
 use super::outbox::SendError;
 use super::outbox_queue::{Completion, OutboxQueue};
 use super::reconnect_loop::ReconnectLoop;
@@ -89,7 +89,7 @@ impl Client {
             dialer.provider = with_position(Arc::clone(&dialer.provider), Arc::clone(&resume));
             Box::new(ResumeHandshake::new(resume, dialer.connect_timeout, builder.inbox_bytes))
         });
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClientState {
             outbox,
             unread: UnreadBytes::new(builder.inbox_bytes),
             window,

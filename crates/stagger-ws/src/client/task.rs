@@ -16,7 +16,7 @@ use super::ack_window::AckDelivery;
 use super::connection::Connection;
 use super::events::{ConnectionState, Delivery, Event, EventBuffer, Opened};
 use super::failure::{Closed, ConnectionError, Fatal};
-use super::handle::{Command, Shared};
+use super::handle::{ClientState, Command};
 use super::outbox::SendErrorKind;
 use super::outbox_queue::{Completion, LinkState};
 use super::reconnect_loop::{LoopEvent, ReconnectLoop};
@@ -36,7 +36,7 @@ pub(super) struct ConnectionTask {
 
 /// Everything the task needs besides the reconnect loop, which an open connection borrows.
 struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     commands: UnboundedReceiver<Command>,
     events: Sender<Delivery>,
     state: watch::Sender<ConnectionState>,
@@ -72,7 +72,7 @@ enum TaskPhase {
 impl ConnectionTask {
     pub(super) fn new(
         reconnect: ReconnectLoop,
-        shared: Arc<Shared>,
+        shared: Arc<ClientState>,
         commands: UnboundedReceiver<Command>,
         events: Sender<Delivery>,
         state: watch::Sender<ConnectionState>,

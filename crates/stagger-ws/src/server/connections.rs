@@ -25,7 +25,7 @@ use crate::sync::{lock, wait_until};
 /// for as long as the connection lasts, and select on [`close_requested`](Self::close_requested).
 #[must_use = "dropping the permit ends the connection"]
 pub struct ConnectionPermit {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     id: u64,
     close: CloseState,
     /// The code of the first close frame.
@@ -44,7 +44,7 @@ enum CloseState {
 
 impl ConnectionPermit {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ServerState>,
         (id, receiver): (u64, oneshot::Receiver<CloseRequest>),
         slot: OwnedSemaphorePermit,
         requested_at: Instant,
@@ -109,7 +109,7 @@ impl ConnectionPermit {
         tracing::debug!(target: "stagger", target_name = &*self.shared.settings.name, "reaped");
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &ServerState {
         &self.shared
     }
 
@@ -229,7 +229,7 @@ impl ConnectionRegistry {
 }
 
 /// The state that all connections of a server share.
-pub(super) struct Shared {
+pub(super) struct ServerState {
     pub(super) settings: SocketsBuilder,
     pub(super) counters: Counters,
     pub(super) registry: ConnectionRegistry,

@@ -10,7 +10,7 @@ use stagger::time::{Clock as _, Tokio};
 use tokio::sync::{Notify, watch};
 use tokio::time::{self, sleep_until, timeout};
 
-use super::connections::Shared;
+use super::connections::ServerState;
 use super::socket::SocketMessage;
 use crate::advice::ReconnectAdvice;
 use crate::instant::saturating_add;
@@ -159,11 +159,11 @@ pub struct DrainProgress {
 #[derive(Clone)]
 pub struct DrainHandle {
     drain: Arc<DrainState>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 impl DrainHandle {
-    pub(super) const fn new(drain: Arc<DrainState>, shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(drain: Arc<DrainState>, shared: Arc<ServerState>) -> Self {
         Self { drain, shared }
     }
 

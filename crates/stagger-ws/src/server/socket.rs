@@ -47,6 +47,11 @@ pub struct Socket<W> {
     writer: Option<Waker>,
 }
 
+/// ```text
+///  Open ◀──▶ SendPing
+///    │  a drain asks for the close, in either of both
+///    └──▶ SendClose ──▶ AwaitClose ──▶ Ended, as after every other end of the stream
+/// ```
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Open,

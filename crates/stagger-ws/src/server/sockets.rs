@@ -13,7 +13,7 @@ use super::builder::{SettingsError, SocketsBuilder};
 use super::closing::{ClosingSlot, ClosingSlots};
 use super::connections::ConnectionPermit;
 use super::connections::ConnectionRegistry;
-use super::connections::Shared;
+use super::connections::ServerState;
 use super::counters::{Counters, SocketsSnapshot};
 use super::drain::Drain;
 use super::drain::DrainHandle;
@@ -28,7 +28,7 @@ use super::subprotocol::returned_token;
 /// See the [module](super) for usage.
 #[derive(Clone)]
 pub struct Sockets {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerState>,
 }
 
 impl SocketsBuilder {
@@ -58,7 +58,7 @@ impl SocketsBuilder {
         let slots = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let closing = Arc::new(ClosingSlots::new(self.max_closing, self.max_closing_per_peer));
         let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
-        let shared = Shared { settings: self, counters, registry, slots, closing, seed: stagger::seed() };
+        let shared = ServerState { settings: self, counters, registry, slots, closing, seed: stagger::seed() };
         Ok(Sockets { shared: Arc::new(shared) })
     }
 }
@@ -112,7 +112,7 @@ impl Sockets {
 
     /// Returns a slot if a client that sent this request is to be rejected by a close. Counts it.
     pub(super) fn try_close(&self, uri: &Uri, headers: &HeaderMap, address: Option<IpAddr>) -> Option<ClosingSlot> {
-        let Shared { settings, counters, closing, .. } = &*self.shared;
+        let ServerState { settings, counters, closing, .. } = &*self.shared;
         if settings.reject_by.choose(uri, headers) != RejectBy::Close {
             return None;
         }
@@ -143,6 +143,7 @@ impl Sockets {
         if answer != Admit::Now {
             return Err(UpgradeRejected::RateLimited(answer));
         }
+        // Checked again, under the registry's lock: a drain may have begun since.
         let entry = shared.registry.register().map_err(rejected)?;
         Ok(ConnectionPermit::new(Arc::clone(shared), entry, slot, since))
     }

@@ -13,7 +13,7 @@ use stagger_ws::server::{Drain, Sockets};
 use stagger_ws::{Client, Handle};
 use tokio::time::timeout;
 
-use crate::reject_by_close::{self, returns_by_its_reservation, serve, strict};
+use crate::reject_by_close::{returns_by_its_reservation, serve, strict};
 use crate::support::{SECOND, echo, eventually, on_loopback, small, unlimited};
 
 const CLIENTS: usize = 20;
