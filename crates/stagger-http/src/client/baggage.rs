@@ -19,7 +19,8 @@ pub(super) fn count_retry(headers: &mut HeaderMap) {
     let depth = members.iter().find_map(|member| depth_of(member)).unwrap_or_default();
     let own = format!("{DEPTH}={}", depth.saturating_add(1).min(MAX_DEPTH));
     let others = members.iter().filter(|member| depth_of(member).is_none()).map(String::as_str);
-    // All lines become one, which is the same list (RFC 9110 §5.3). The depth replaces the caller's, since it counts it.
+    // All lines become one, which is the same list (RFC 9110 §5.3). The depth replaces the caller's, which it
+    // includes.
     let text = others.chain([&*own]).collect::<Vec<_>>().join(",");
     if text.len() <= MAX_LENGTH {
         if let Ok(value) = HeaderValue::try_from(text) {

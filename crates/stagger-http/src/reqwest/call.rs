@@ -9,8 +9,7 @@ use reqwest_middleware::{Error, Next, Result};
 use stagger::time::{Sleep, Tokio};
 use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
-use super::error;
-use super::middleware::Redirects;
+use super::error::{self, Redirects};
 use crate::client::{
     AttemptSpan, BodyDrain, BodyReplay, Hops, Origin, RequestTracker, RetrySettings, StatusFailure, deadline,
     insert_attempt, is_success, outcome_of_error, poll_begin, poll_refresh,

@@ -81,4 +81,5 @@ mod call;
 pub(crate) mod error;
 mod middleware;
 
-pub use middleware::{Redirects, RetryMiddleware};
+pub use error::Redirects;
+pub use middleware::RetryMiddleware;

@@ -59,7 +59,7 @@ impl RetryLayer<stagger::time::Tokio> {
     /// Creates a layer that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker,
     /// rules, listeners and operator controls, on tokio's timer.
     ///
-    /// Each origin, which is a scheme, a host and a port, has a budget and a breaker of its own, with the settings of
+    /// Each origin, which is a scheme, a host and a port, has its own budget and breaker, with the settings of
     /// those that the retrier was given: a host that is down does not stop the calls to the others. Up to 1,000 origins
     /// have their own; see [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it
     /// with other clients, give the retrier a [shared](Retrier::shared_budget) one.
