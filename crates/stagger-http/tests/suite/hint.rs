@@ -326,8 +326,14 @@ fn a_reservation_takes_precedence_over_all_other_hints() {
 proptest! {
     #[test]
     fn no_header_causes_a_panic(
-        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "x-amz-retry-after", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", "stagger-reservation"]),
-        value in prop::collection::vec((0x20..=0xff_u8).prop_filter("not allowed in a header value", |byte| *byte != 0x7f), 0..60),
+        name in prop::sample::select(vec![
+            "retry-after", "retry-after-ms", "x-amz-retry-after", "ratelimit", "ratelimit-reset", "x-ratelimit-reset",
+            "date", "stagger-reservation",
+        ]),
+        value in prop::collection::vec(
+            (0x20..=0xff_u8).prop_filter("not allowed in a header value", |byte| *byte != 0x7f),
+            0..60,
+        ),
         seconds in any::<u64>(),
     ) {
         let now = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH);

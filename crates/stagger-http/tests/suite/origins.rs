@@ -38,7 +38,8 @@ async fn call(retrier: Retrier, uris: &[&'static str]) -> Vec<(u16, usize)> {
         let fails = is_first || uri.contains("down");
         log.push(uri);
         let status = if fails { 503 } else { 200 };
-        async move { Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap()) }
+        let response = Response::builder().status(status).body(Full::<Bytes>::default()).unwrap();
+        async move { Ok::<_, std::io::Error>(response) }
     });
     let client = ServiceBuilder::new().layer(RetryLayer::new(retrier)).service(server);
     let mut calls = Vec::new();

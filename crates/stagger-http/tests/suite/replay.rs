@@ -204,7 +204,8 @@ async fn the_stream_of_an_earlier_attempt_ends_when_the_next_begins() {
         let mut held = log.lock().unwrap();
         held.push(request.into_body());
         let status = if held.len() < 3 { 503 } else { 200 };
-        async move { Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap()) }
+        let response = Response::builder().status(status).body(Full::<Bytes>::default()).unwrap();
+        async move { Ok::<_, std::io::Error>(response) }
     });
     let request = Request::put("/").body(chunks(&["ab", "c"])).unwrap();
     RetryLayer::new(Retrier::new(POLICY)).layer(server).oneshot(request).await.unwrap();

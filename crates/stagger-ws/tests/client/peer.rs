@@ -57,7 +57,8 @@ pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Ve
                 let accept = derive_accept_key(key.as_bytes());
                 on_request(head);
                 let answer = format!(
-                    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+                    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                     Sec-WebSocket-Accept: {accept}\r\n\r\n"
                 );
                 io.write_all(answer.as_bytes()).await.is_err()
             }

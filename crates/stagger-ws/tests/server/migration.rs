@@ -78,7 +78,8 @@ async fn count(mut client: Client, mut running: watch::Receiver<bool>) -> u64 {
         tokio::select! {
             event = client.next() => match event.expect("the stream continues").expect("the client does not give up") {
                 Event::Open(_) => {
-                    outstanding.iter().for_each(|number: &u64| drop(handle.try_send(Message::text(number.to_string()))));
+                    let messages = outstanding.iter().map(|number: &u64| Message::text(number.to_string()));
+                    messages.for_each(|message| drop(handle.try_send(message)));
                 }
                 Event::Message(last) => {
                     let last: u64 = last.to_text().unwrap().parse().unwrap();

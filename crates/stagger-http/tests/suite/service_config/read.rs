@@ -143,7 +143,8 @@ fn every_problem_is_listed_with_its_path_and_fix() {
             format!("{one}.initialBackoff must be greater than zero"),
             format!("{one}.maxBackoff must be a duration in seconds, such as \"0.1s\""),
             format!(
-                "{one}.retryableStatusCodes[0] is not a gRPC status code; use a name such as UNAVAILABLE, or a number from 0 to 16"
+                "{one}.retryableStatusCodes[0] is not a gRPC status code; use a name such as UNAVAILABLE, or a number \
+                 from 0 to 16"
             ),
             "methodConfig[1] has both a retryPolicy and a hedgingPolicy; remove one of them".to_owned(),
             format!("{three}.maxAttempts is missing and has no default"),

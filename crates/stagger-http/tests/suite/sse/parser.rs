@@ -39,16 +39,33 @@ fn the_web_platform_tests_of_the_format_hold() {
     let long = "x".repeat(2049);
     let comments = format!("data:1\r:\0\n:\r\ndata:2\n:{long}\rdata:3\n:data:fail\r:{long}\ndata:4\n\n");
     let cases: &[(&str, &[u8], &[(&str, &str)])] = &[
-        ("format-bom", b"\xEF\xBB\xBFdata:1\n\n\xEF\xBB\xBFdata:2\n\ndata:3\n\n", &[("message", "1"), ("message", "3")]),
-        ("format-bom-2", b"\xEF\xBB\xBF\xEF\xBB\xBFdata:1\n\ndata:2\n\ndata:3\n\n", &[("message", "2"), ("message", "3")]),
+        (
+            "format-bom",
+            b"\xEF\xBB\xBFdata:1\n\n\xEF\xBB\xBFdata:2\n\ndata:3\n\n",
+            &[("message", "1"), ("message", "3")],
+        ),
+        (
+            "format-bom-2",
+            b"\xEF\xBB\xBF\xEF\xBB\xBFdata:1\n\ndata:2\n\ndata:3\n\n",
+            &[("message", "2"), ("message", "3")],
+        ),
         ("format-comments", comments.as_bytes(), &[("message", "1\n2\n3\n4")]),
-        ("format-data-before-final-empty-line", b"retry:1000\ndata:test1\n\nid:test\ndata:test2", &[("message", "test1")]),
-        ("format-field-data", b"data:\n\ndata\ndata\n\ndata:test\n\n", &[("message", ""), ("message", "\n"), ("message", "test")]),
+        (
+            "format-data-before-final-empty-line",
+            b"retry:1000\ndata:test1\n\nid:test\ndata:test2",
+            &[("message", "test1")],
+        ),
+        (
+            "format-field-data",
+            b"data:\n\ndata\ndata\n\ndata:test\n\n",
+            &[("message", ""), ("message", "\n"), ("message", "test")],
+        ),
         ("format-field-event", b"event:test\ndata:x\n\ndata:x\n\n", &[("test", "x"), ("message", "x")]),
         ("format-field-event-empty", b"event: \ndata:data\n\n", &[("message", "data")]),
         (
             "format-field-parsing",
-            b"data:\0\ndata:  2\rData:1\ndata\0:2\ndata:1\r\0data:4\nda-ta:3\rdata_5\ndata:3\rdata:\r\n data:32\ndata:4\n\n",
+            b"data:\0\ndata:  2\rData:1\ndata\0:2\ndata:1\r\0data:4\nda-ta:3\rdata_5\ndata:3\rdata:\r\n \
+              data:32\ndata:4\n\n",
             &[("message", "\0\n 2\n1\n3\n\n4")],
         ),
         (
@@ -60,7 +77,11 @@ fn the_web_platform_tests_of_the_format_hold() {
         ("format-newlines", b"data:test\r\ndata\ndata:test\r\n\r", &[("message", "test\n\ntest")]),
         ("format-null-character", b"data:\0\n\n\n\n", &[("message", "\0")]),
         ("format-utf-8", "data:ok…\n\n".as_bytes(), &[("message", "ok…")]),
-        ("event-data", b"data:msg\ndata: msg\n\n:\ndata\n\ndata: end\n\n", &[("message", "msg\nmsg"), ("message", ""), ("message", "end")]),
+        (
+            "event-data",
+            b"data:msg\ndata: msg\n\n:\ndata\n\ndata: end\n\n",
+            &[("message", "msg\nmsg"), ("message", ""), ("message", "end")],
+        ),
     ];
     for &(name, stream, want) in cases {
         let found = types_and_data(stream);
@@ -240,7 +261,8 @@ fn interpret(stream: &[u8]) -> Vec<(String, String, String)> {
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => prop::sample::select(vec![
-            "data", "data:", "data: ", "event", "event: ", "id", "id: ", "id: 7", "retry", "retry: 10", ":", " ", "x", "…",
+            "data", "data:", "data: ", "event", "event: ", "id", "id: ", "id: 7", "retry", "retry: 10", ":", " ", "x",
+            "…",
             "\n", "\r", "\r\n", "\n\n", "\r\r", "\r\n\r\n", "\u{FEFF}", "\0",
         ]).prop_map(|piece| piece.as_bytes().to_vec()),
         1 => prop::collection::vec(any::<u8>(), 0..4),
@@ -250,7 +272,10 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_chunking_yields_what_the_standard_says(stream in stream(), cuts in prop::collection::vec(1_usize..9, 1..20)) {
+    fn any_chunking_yields_what_the_standard_says(
+        stream in stream(),
+        cuts in prop::collection::vec(1_usize..9, 1..20),
+    ) {
         let want = interpret(&stream);
         prop_assert_eq!(&parse(&mut Parser::new(), &stream, usize::MAX).unwrap(), &want);
         let (mut parser, mut rest, mut found) = (Parser::new(), &stream[..], Vec::new());
