@@ -21,6 +21,91 @@ use crate::hyper::outcome as by_protocol;
 use crate::request::{Idempotency, RequestProgress};
 use crate::{grpc, hint, status};
 
+/// The point in time at which the caller of a request gives up, as a request extension.
+///
+/// In the extensions of an outgoing request it limits the call: no attempt starts at or after the deadline, not even
+/// the first, an attempt in flight is cancelled at it, and [`timeout_header`](crate::header::TIMEOUT_MS) propagates the
+/// time that is left. The instant is on the clock of the layer or middleware that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// Creates a deadline at `instant`.
+    #[must_use]
+    pub const fn at(instant: Instant) -> Self {
+        Self(instant)
+    }
+
+    /// Returns the point in time.
+    #[must_use]
+    pub const fn instant(self) -> Instant {
+        self.0
+    }
+}
+
+/// Returns the number of the attempt that a request belongs to, from 1, as found in its extensions. For layers and
+/// middleware below one that retries.
+///
+/// The retrying layer inserts an [`Attempt`] from the second attempt on, and into any attempt with a time limit. A
+/// first attempt without a time limit is not marked: allocating the request's extension map would cost three
+/// allocations.
+///
+/// ```
+/// use http::Extensions;
+/// use stagger_http::attempt_number;
+///
+/// assert_eq!(attempt_number(&Extensions::new()), 1);
+/// ```
+#[must_use]
+pub fn attempt_number(extensions: &Extensions) -> u32 {
+    extensions.get::<Attempt>().map_or(1, |attempt| attempt.number)
+}
+
+/// A response that counts as a failure, as listeners receive it from
+/// [`Event::error_as`](stagger::observe::Event::error_as).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusFailure {
+    status: StatusCode,
+    idempotency: Idempotency,
+    body: BodyReplay,
+}
+
+impl StatusFailure {
+    /// Returns the status of the response.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns whether, and why, the request may be sent more than once.
+    #[must_use]
+    pub const fn idempotency(&self) -> Idempotency {
+        self.idempotency
+    }
+
+    /// Returns whether the body of the request can be sent again. If it is a stream, exceeds the replay limit or has
+    /// failed, the request is not retried whatever its idempotency.
+    #[must_use]
+    pub const fn is_body_replayable(&self) -> bool {
+        matches!(self.body, BodyReplay::Possible)
+    }
+}
+
+impl fmt::Display for StatusFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server responded {}; ", self.status)?;
+        match self.idempotency {
+            _ if !self.is_body_replayable() => f.write_str(
+                "the request cannot be retried: its body is a stream, exceeds the replay limit or has failed",
+            ),
+            Idempotency::OnlyIfUnsent => write!(f, "the request is not safe to retry: {}", self.idempotency),
+            _ => write!(f, "the request is safe to retry: {}", self.idempotency),
+        }
+    }
+}
+
+impl Error for StatusFailure {}
+
 /// A request without its body: the part that decides about retries and that attempts add headers to.
 pub(crate) trait RequestHead {
     fn method(&self) -> &Method;
@@ -55,6 +140,25 @@ impl RequestHead for request::Parts {
     fn write_target(&self, _: &mut HashWriter) -> fmt::Result {
         Ok(())
     }
+}
+
+/// Whether the body of a request can be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyReplay {
+    /// All of it is available.
+    Possible,
+    /// It is a stream, exceeds the replay limit or has failed.
+    Impossible,
+}
+
+/// How many servers an attempt reached: whether the client below may have followed a redirect in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hops {
+    /// The attempt ended at the server that the request was sent to.
+    One,
+    /// Another server may have processed the request, and redirected it to the one that the attempt ended at.
+    #[cfg(feature = "reqwest-middleware")]
+    Unknown,
 }
 
 /// A request and its state from one attempt to the next. It is classified only once an attempt has failed.
@@ -281,70 +385,6 @@ fn by_grpc(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Out
     if grpc::is_grpc(headers) { grpc::outcome_with(headers, rule) } else { None }
 }
 
-/// Whether the body of a request can be sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyReplay {
-    /// All of it is available.
-    Possible,
-    /// It is a stream, exceeds the replay limit or has failed.
-    Impossible,
-}
-
-/// How many servers an attempt reached: whether the client below may have followed a redirect in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hops {
-    /// The attempt ended at the server that the request was sent to.
-    One,
-    /// Another server may have processed the request, and redirected it to the one that the attempt ended at.
-    #[cfg(feature = "reqwest-middleware")]
-    Unknown,
-}
-
-/// A response that counts as a failure, as listeners receive it from
-/// [`Event::error_as`](stagger::observe::Event::error_as).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StatusFailure {
-    pub(super) status: StatusCode,
-    pub(super) idempotency: Idempotency,
-    pub(super) body: BodyReplay,
-}
-
-impl StatusFailure {
-    /// Returns the status of the response.
-    #[must_use]
-    pub const fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// Returns whether, and why, the request may be sent more than once.
-    #[must_use]
-    pub const fn idempotency(&self) -> Idempotency {
-        self.idempotency
-    }
-
-    /// Returns whether the body of the request can be sent again. If it is a stream, exceeds the replay limit or has
-    /// failed, the request is not retried whatever its idempotency.
-    #[must_use]
-    pub const fn is_body_replayable(&self) -> bool {
-        matches!(self.body, BodyReplay::Possible)
-    }
-}
-
-impl fmt::Display for StatusFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server responded {}; ", self.status)?;
-        match self.idempotency {
-            _ if !self.is_body_replayable() => f.write_str(
-                "the request cannot be retried: its body is a stream, exceeds the replay limit or has failed",
-            ),
-            Idempotency::OnlyIfUnsent => write!(f, "the request is not safe to retry: {}", self.idempotency),
-            _ => write!(f, "the request is safe to retry: {}", self.idempotency),
-        }
-    }
-}
-
-impl Error for StatusFailure {}
-
 /// Returns the outcome of an attempt without a response.
 ///
 /// `explicit` is that of the retrier's rules, which decide except that what was not processed need not wait; `link` is
@@ -374,44 +414,4 @@ pub(crate) fn outcome_of_error(
 #[cfg(not(feature = "hyper"))]
 const fn by_protocol(_: &(dyn Error + 'static)) -> Option<Outcome> {
     None
-}
-
-/// The point in time at which the caller of a request gives up, as a request extension.
-///
-/// In the extensions of an outgoing request it limits the call: no attempt starts at or after the deadline, not even
-/// the first, an attempt in flight is cancelled at it, and [`timeout_header`](crate::header::TIMEOUT_MS) propagates the
-/// time that is left. The instant is on the clock of the layer or middleware that reads it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(Instant);
-
-impl Deadline {
-    /// Creates a deadline at `instant`.
-    #[must_use]
-    pub const fn at(instant: Instant) -> Self {
-        Self(instant)
-    }
-
-    /// Returns the point in time.
-    #[must_use]
-    pub const fn instant(self) -> Instant {
-        self.0
-    }
-}
-
-/// Returns the number of the attempt that a request belongs to, from 1, as found in its extensions. For layers and
-/// middleware below one that retries.
-///
-/// The retrying layer inserts an [`Attempt`] from the second attempt on, and into any attempt with a time limit. A
-/// first attempt without a time limit is not marked: allocating the request's extension map would cost three
-/// allocations.
-///
-/// ```
-/// use http::Extensions;
-/// use stagger_http::attempt_number;
-///
-/// assert_eq!(attempt_number(&Extensions::new()), 1);
-/// ```
-#[must_use]
-pub fn attempt_number(extensions: &Extensions) -> u32 {
-    extensions.get::<Attempt>().map_or(1, |attempt| attempt.number)
 }

@@ -54,14 +54,14 @@ pub(super) struct Window<K> {
     /// Its part of all unacknowledged messages of the target.
     unacked: Gauge,
     resent: Counter,
-    inner: Mutex<Inner<K>>,
+    inner: Mutex<WindowState<K>>,
     /// Notifies senders that wait for room.
     room: Notify,
     /// Notifies tasks that wait until the window is empty.
     empty: Notify,
 }
 
-struct Inner<K> {
+struct WindowState<K> {
     /// Messages that have ever been written come first.
     entries: VecDeque<Entry<K>>,
     bytes: usize,
@@ -86,7 +86,7 @@ struct Entry<K> {
 
 impl<K: Ord + Send + 'static> Window<K> {
     pub(super) fn new(acks: Acks<K>, target: &str) -> Self {
-        let inner = Inner {
+        let inner = WindowState {
             entries: VecDeque::new(),
             bytes: 0,
             written: 0,
@@ -190,7 +190,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         messages
     }
 
-    fn on_removed(&self, inner: &mut Inner<K>, removed: usize) {
+    fn on_removed(&self, inner: &mut WindowState<K>, removed: usize) {
         if removed == 0 {
             return;
         }
@@ -218,7 +218,7 @@ pub(super) enum Room {
     Reserved,
 }
 
-impl<K> Inner<K> {
+impl<K> WindowState<K> {
     fn remove(&mut self, at: usize) {
         if let Some(entry) = self.entries.remove(at) {
             self.bytes -= entry.message.len();

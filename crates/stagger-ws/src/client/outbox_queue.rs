@@ -19,13 +19,13 @@ pub(super) struct OutboxQueue {
     config: Outbox,
     len: Gauge,
     dropped: Counter,
-    inner: Mutex<Inner>,
+    inner: Mutex<QueueState>,
     /// Notifies senders that wait for room.
     room: Notify,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct QueueState {
     items: VecDeque<QueuedMessage>,
     bytes: usize,
     link: LinkState,
@@ -106,7 +106,7 @@ impl Enqueue {
 
 impl OutboxQueue {
     pub(super) fn new(config: Outbox, target: &str) -> Self {
-        let inner = Inner {
+        let inner = QueueState {
             items: VecDeque::new(),
             bytes: 0,
             link: LinkState::Down,
@@ -223,7 +223,7 @@ impl OutboxQueue {
         (core::mem::take(&mut inner.dropped), until)
     }
 
-    fn expire(&self, inner: &mut Inner, ttl: Duration) -> Option<Instant> {
+    fn expire(&self, inner: &mut QueueState, ttl: Duration) -> Option<Instant> {
         let now = Instant::now();
         loop {
             let until = inner.items.front()?.since?.checked_add(ttl)?;
@@ -266,12 +266,12 @@ impl OutboxQueue {
         self.room.notify_waiters();
     }
 
-    fn has_room(&self, inner: &Inner, message: &Message) -> bool {
+    fn has_room(&self, inner: &QueueState, message: &Message) -> bool {
         inner.items.len() < self.config.max_messages
             && inner.bytes.saturating_add(message.len()) <= self.config.max_bytes
     }
 
-    fn pop(&self, inner: &mut Inner) -> Option<QueuedMessage> {
+    fn pop(&self, inner: &mut QueueState) -> Option<QueuedMessage> {
         let item = inner.items.pop_front()?;
         inner.bytes -= item.message.len();
         self.len.set(inner.items.len());
@@ -281,8 +281,8 @@ impl OutboxQueue {
     }
 
     /// Removes messages whose senders no longer wait.
-    fn remove_withdrawn(&self, inner: &mut Inner) {
-        let Inner { items, bytes, .. } = inner;
+    fn remove_withdrawn(&self, inner: &mut QueueState) {
+        let QueueState { items, bytes, .. } = inner;
         items.retain(|item| {
             let stays = !item.is_withdrawn();
             *bytes -= if stays { 0 } else { item.message.len() };
@@ -291,7 +291,7 @@ impl OutboxQueue {
         self.len.set(inner.items.len());
     }
 
-    fn fail(&self, inner: &mut Inner, item: QueuedMessage, kind: SendErrorKind) {
+    fn fail(&self, inner: &mut QueueState, item: QueuedMessage, kind: SendErrorKind) {
         if item.is_withdrawn() {
             return;
         }
@@ -299,13 +299,13 @@ impl OutboxQueue {
         Self::notify(inner, item.completion, Err(SendError::new(kind, Some(item.message))));
     }
 
-    fn count_dropped(&self, inner: &mut Inner) {
+    fn count_dropped(&self, inner: &mut QueueState) {
         inner.dropped += 1;
         self.dropped.increment();
         wake(&mut inner.task);
     }
 
-    fn notify(inner: &mut Inner, completion: Completion, result: Result<(), SendError>) {
+    fn notify(inner: &mut QueueState, completion: Completion, result: Result<(), SendError>) {
         match completion {
             // An error means that the sender no longer waits.
             Completion::Send(reply) => drop(reply.send(result)),

@@ -75,7 +75,7 @@ impl core::error::Error for AcceptError {
 
 /// What the admission has answered.
 #[expect(clippy::large_enum_variant, reason = "it lives as long as a handshake, which is boxed")]
-enum Answer {
+enum AdmissionAnswer {
     Admitted(ConnectionPermit, Request<()>, Option<Arc<str>>),
     /// By a response.
     Rejected(UpgradeRejected),
@@ -85,7 +85,7 @@ enum Answer {
 
 /// What a handshake ends with.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
-enum Opened<S> {
+enum HandshakeEnd<S> {
     Accepted(Accepted<S>),
     /// The client is rejected, but its WebSocket is open.
     Closing(Closing<S>),
@@ -96,7 +96,7 @@ struct AdmissionCallback<'a> {
     sockets: &'a Sockets,
     since: Instant,
     address: Option<IpAddr>,
-    answer: &'a mut Option<Answer>,
+    answer: &'a mut Option<AdmissionAnswer>,
 }
 
 impl Callback for AdmissionCallback<'_> {
@@ -109,12 +109,14 @@ impl Callback for AdmissionCallback<'_> {
                 let mut request = request.clone();
                 redact(&mut request);
                 let protocol = protocol.or_else(|| protocol_for_token(headers));
-                (Answer::Admitted(permit, request, selected), protocol)
+                (AdmissionAnswer::Admitted(permit, request, selected), protocol)
             }
             Err(rejected) => match self.sockets.try_close(uri, headers, self.address) {
-                Some(slot) => (Answer::Close(rejected, slot), protocol.or_else(|| protocol_for_close(headers))),
+                Some(slot) => {
+                    (AdmissionAnswer::Close(rejected, slot), protocol.or_else(|| protocol_for_close(headers)))
+                }
                 None => {
-                    *self.answer = Some(Answer::Rejected(rejected));
+                    *self.answer = Some(AdmissionAnswer::Rejected(rejected));
                     let mut response: ErrorResponse = rejected.response();
                     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -148,8 +150,8 @@ impl Sockets {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         match self.open(stream, Instant::now(), None).await? {
-            Opened::Accepted(accepted) => Ok(accepted),
-            Opened::Closing(closing) => {
+            HandshakeEnd::Accepted(accepted) => Ok(accepted),
+            HandshakeEnd::Closing(closing) => {
                 let rejected = closing.rejected;
                 Box::pin(closing.finish(self.shared.settings.rejection_timeout)).await;
                 Err(AcceptError::Rejected(rejected))
@@ -158,7 +160,12 @@ impl Sockets {
     }
 
     /// Performs the handshake with a client whose address may be known.
-    async fn open<S>(&self, mut stream: S, since: Instant, address: Option<IpAddr>) -> Result<Opened<S>, AcceptError>
+    async fn open<S>(
+        &self,
+        mut stream: S,
+        since: Instant,
+        address: Option<IpAddr>,
+    ) -> Result<HandshakeEnd<S>, AcceptError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -172,15 +179,17 @@ impl Sockets {
         let until = saturating_add(since, settings.handshake_timeout);
         let opened = timeout_at(until, Box::pin(handshake)).await.map(|opened| opened.map(drop));
         match (opened, answer) {
-            (Ok(Ok(())), Some(Answer::Admitted(permit, request, subprotocol))) => {
+            (Ok(Ok(())), Some(AdmissionAnswer::Admitted(permit, request, subprotocol))) => {
                 let socket =
                     WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings.websocket_config)).await;
-                Ok(Opened::Accepted(Accepted { socket: permit.wrap(socket), request, subprotocol }))
+                Ok(HandshakeEnd::Accepted(Accepted { socket: permit.wrap(socket), request, subprotocol }))
             }
-            (Ok(Ok(())), Some(Answer::Close(rejected, slot))) => {
-                Ok(Opened::Closing(Closing { stream, rejected, slot }))
+            (Ok(Ok(())), Some(AdmissionAnswer::Close(rejected, slot))) => {
+                Ok(HandshakeEnd::Closing(Closing { stream, rejected, slot }))
             }
-            (_, Some(Answer::Rejected(rejected) | Answer::Close(rejected, _))) => Err(AcceptError::Rejected(rejected)),
+            (_, Some(AdmissionAnswer::Rejected(rejected) | AdmissionAnswer::Close(rejected, _))) => {
+                Err(AcceptError::Rejected(rejected))
+            }
             (failed, admitted) => {
                 // An admitted connection is counted as closed instead.
                 if admitted.is_none() {
@@ -222,9 +231,9 @@ impl Sockets {
                     tasks.spawn(async move {
                         // Boxed, as in `accept`.
                         match Box::pin(sockets.handshake(slot, stream)).await {
-                            Some(Opened::Accepted(accepted)) => handler(accepted).await,
+                            Some(HandshakeEnd::Accepted(accepted)) => handler(accepted).await,
                             // It takes none of the handshakes.
-                            Some(Opened::Closing(closing)) => {
+                            Some(HandshakeEnd::Closing(closing)) => {
                                 Box::pin(closing.finish(sockets.shared.settings.rejection_timeout)).await;
                             }
                             None => {}
@@ -257,7 +266,7 @@ impl Sockets {
     }
 
     /// Performs the handshake of [`serve`](Self::serve). Counts the reason if there is no connection.
-    async fn handshake(&self, slot: HandshakeSlot, stream: TcpStream) -> Option<Opened<TcpStream>> {
+    async fn handshake(&self, slot: HandshakeSlot, stream: TcpStream) -> Option<HandshakeEnd<TcpStream>> {
         let (settings, counters) = (&self.shared.settings, &self.shared.counters);
         let until = saturating_add(slot.since(), settings.first_byte_timeout.min(settings.handshake_timeout));
         let stream = match slot.first_byte(stream, until).await {
