@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 use crate::claim::{Claim, Lease, Reply, Report, SECOND, Timing, WRAP};
 use crate::holders::Holders;
 
+// It changes what the store keeps, to plant faults: private fields.
+#[cfg(test)]
+#[path = "../tests/model/bucket.rs"]
+mod model;
+
 /// The store's side of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bucket {

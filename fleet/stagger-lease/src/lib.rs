@@ -20,8 +20,6 @@ pub mod admission;
 pub mod bucket;
 pub mod budget;
 pub mod claim;
-#[cfg(test)]
-mod explore;
 mod holders;
 pub mod ledger;
 pub mod process;

@@ -5,8 +5,6 @@
 //! side.
 
 pub mod claim;
-#[cfg(test)]
-mod herd;
 pub mod queue;
 mod redeemed;
 pub mod settings;

@@ -6,6 +6,11 @@ use super::claim::{Counts, SLOTS, WindowClaim, WindowLease};
 use crate::claim::{Report, SECOND, Timing};
 use crate::holders::Holders;
 
+// It changes what the store keeps, to plant faults: private fields.
+#[cfg(test)]
+#[path = "../../tests/model/pool.rs"]
+mod model;
+
 /// The store's side of one shared window: what the calls of all processes allow, and what was leased of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pool {

@@ -1,19 +1,18 @@
 //! Servers behind a balancer in virtual time: the queue and the protocol of each, the model of the store, and clients.
 
 use std::collections::{BTreeMap, BinaryHeap};
-use std::vec::Vec;
 
 use core::cmp::Reverse;
 
 use stagger_core::Seed;
 use stagger_core::admission::{Admit, ReservationToken, Secret};
 
-use super::claim::WHOLE;
-use super::queue::Queue;
-use super::settings::AdmissionSettings;
-use super::shares::Shares;
-use crate::claim::{SECOND, Timing};
-use crate::process::Process;
+use stagger_lease::admission::claim::WHOLE;
+use stagger_lease::admission::queue::Queue;
+use stagger_lease::admission::settings::AdmissionSettings;
+use stagger_lease::admission::shares::Shares;
+use stagger_lease::claim::{SECOND, Timing};
+use stagger_lease::process::Process;
 
 const RATE: u32 = 500;
 

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use stagger_core::Seed;
 
-use super::account::WindowAccount;
-use super::claim::{WindowLease, WindowLimits};
-use super::pool::Pool;
-use crate::claim::{SECOND, Timing};
-use crate::ledger::Ledger;
-use crate::process::Process;
+use stagger_lease::claim::{SECOND, Timing};
+use stagger_lease::ledger::Ledger;
+use stagger_lease::process::Process;
+use stagger_lease::window::account::WindowAccount;
+use stagger_lease::window::claim::{WindowLease, WindowLimits};
+use stagger_lease::window::pool::Pool;
 
 const LIMITS: WindowLimits = WindowLimits { ttl: 10 * SECOND, ratio: 200_000, min_per_second: 10 };
 const TIMING: Timing = Timing::DEFAULT;

@@ -7,12 +7,12 @@
 use stagger_kit::assert_found;
 use stateright::{Model, Property};
 
-use super::account::WindowAccount;
-use super::claim::{WindowClaim, WindowLimits};
-use super::pool::{Fault, Pool};
+use super::{Fault, Pool};
 use crate::claim::{Report, SECOND, Timing};
 use crate::ledger::{Counted, Ledger};
 use crate::process::Process;
+use crate::window::account::WindowAccount;
+use crate::window::claim::{WindowClaim, WindowLimits};
 
 /// Half a retry for each call, and two for all processes in a window, so that none has a part of its own.
 const LIMITS: WindowLimits = WindowLimits { ttl: SECOND * 3 / 2, ratio: 500_000, min_per_second: 1 };

@@ -1,0 +1,7 @@
+//! Fleets in virtual time, through the public interface.
+
+#[cfg(test)]
+mod suite {
+    mod admission;
+    mod window;
+}
