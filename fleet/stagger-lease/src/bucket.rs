@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::claim::{Claim, Lease, Reply, Report, SECOND, Timing, WRAP};
+use crate::claim::{Claim, Lease, Limits, Reply, Report, SECOND, Timing, WRAP};
 use crate::holders::Holders;
 
 // It changes what the store keeps, to plant faults: private fields.
@@ -18,16 +18,29 @@ pub struct Bucket {
     holders: Holders,
 }
 
+/// What belongs to the fleet. `tokens + reserve + outstanding` is never earned above the capacity.
+///
+/// ```text
+///   refill, rewards, ended and returned leases
+///        │ while settling     │ otherwise
+///        ▼                    ▼                 grant
+///     reserve ─── settled ─► tokens ─────────────────────────► outstanding ───► spent
+///                            (negative: the fleet's debt)      (all leases)
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct State {
+    /// The time at which the bucket was made: it tells the bucket from one that was lost before.
     epoch: u64,
     tokens: i64,
+    /// Up to when the refill has been counted.
     at: i64,
     outstanding: i64,
     reserve: i64,
+    /// Before this nothing is granted, because not all processes have reported yet what they hold and have spent.
     settle: i64,
 }
 
+/// What a process has reported, and what it was granted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Record {
     lease: i64,
@@ -36,29 +49,129 @@ struct Record {
     number: u64,
 }
 
-/// Faults for the exploration to find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Fault {
-    /// None.
-    #[default]
-    None,
-    /// Processes report differences, and the store adds them up.
-    Differences,
-    /// The store grants at once after a gap.
-    NoSettling,
-    /// The store forgets the counters of a process with its lease.
-    ForgetsCounters,
-    /// The store takes times of before for its own after its clock has stepped back.
-    TrustsOldTimes,
-}
-
 impl State {
+    /// Creates the state of a target that the store does not know.
+    fn new(claim: &Claim, timing: &Timing, now: i64) -> Self {
+        let mut state = Self {
+            epoch: now as u64,
+            tokens: claim.limits.initial as i64,
+            at: now,
+            outstanding: 0,
+            reserve: 0,
+            settle: 0,
+        };
+        if claim.epoch != 0 {
+            // The bucket was lost, and what it had may have been spent. What time earns until all have reported is theirs.
+            let missed = claim.limits.refill as f64 * settling(timing) as f64 / SECOND as f64;
+            state.tokens = -missed.floor() as i64;
+            state.settle = now + settling(timing);
+        }
+        state
+    }
+
+    /// Notes the time, and returns how much has passed since the last report.
+    fn pass_time(&mut self, report: &Report, timing: &Timing, now: i64) -> i64 {
+        let mut elapsed = now - self.at;
+        if elapsed > timing.lease as i64 {
+            // Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is granted.
+            self.settle = now + settling(timing);
+        }
+        // After a step of the clock backwards, settling would last until the old time is reached again.
+        self.settle = self.settle.min(now + settling(timing));
+        if report.resync
+            && let Some(expected) = report.expected
+        {
+            // The caller's clock has gone on as the store's was: less time has passed if that has jumped.
+            elapsed = elapsed.min(expected as i64 - self.at);
+        }
+        elapsed.max(0)
+    }
+
+    /// Takes leases that have ended back, and what was kept in reserve if all processes have reported by now.
+    fn take_back(&mut self, returned: i64, capacity: i64, is_settling: bool) {
+        if is_settling {
+            self.reserve += returned;
+        } else {
+            self.tokens = (capacity - self.outstanding).min(self.tokens + self.reserve + returned);
+            self.reserve = 0;
+        }
+    }
+
+    /// Adds what time has earned. What earns less than a millionth of a token waits for the next call.
+    fn refill(&mut self, limits: &Limits, elapsed: i64, now: i64, is_settling: bool) {
+        self.at = now;
+        if limits.refill > 0 {
+            let refill = limits.refill as f64;
+            let refilled = (refill * elapsed as f64 / SECOND as f64).floor();
+            let took = (refilled * SECOND as f64 / refill).ceil();
+            self.at = now - (elapsed - took as i64).max(0);
+            self.earn(refilled as i64, limits.capacity as i64, is_settling);
+        }
+    }
+
+    /// Adds what time or successes have earned, as far as there is room: what is known never grows above the capacity.
     fn earn(&mut self, amount: i64, capacity: i64, is_settling: bool) {
         let amount = amount.min(capacity - self.outstanding - self.tokens - self.reserve).max(0);
+        self.put(amount, is_settling);
+    }
+
+    fn put(&mut self, amount: i64, is_settling: bool) {
         if is_settling { self.reserve += amount } else { self.tokens += amount }
+    }
+
+    /// Returns what is left of a lease after the process has reported what it spent, earned and holds.
+    fn settle_account(&mut self, claim: &Claim, known: Record, is_settling: bool) -> i64 {
+        let capacity = claim.limits.capacity as i64;
+        self.outstanding -= known.lease;
+        let mut lease = known.lease - difference(claim.spent, known.spent);
+        let earned = difference(claim.earned, known.earned);
+        if lease < 0 {
+            // A fleet is without retries for at most the time of one capacity. What was spent of what processes have refilled
+            // alone is no debt: that is earned, and in reserve until all have reported.
+            let least = -capacity - self.reserve - earned.max(0);
+            self.tokens = (self.tokens + lease).max(least);
+            lease = 0;
+        }
+        let held = claim.held as i64;
+        if held > lease {
+            // It holds more than was known. What it holds of a lost bucket was granted there.
+            if claim.epoch == 0 || claim.epoch == self.epoch {
+                self.tokens -= held - lease;
+            }
+            lease = held;
+        }
+        self.outstanding += lease;
+        self.earn(earned, capacity, is_settling);
+        self.outstanding -= lease;
+        lease
+    }
+
+    /// Grants tokens, or takes back those that are not wanted, and returns the lease. `demanding` processes want more.
+    fn grant(&mut self, mut lease: i64, want: i64, cost: i64, demanding: i64, is_settling: bool) -> i64 {
+        if lease > want.max(0) {
+            self.put(lease - want.max(0), is_settling);
+            lease = want.max(0);
+        } else if !is_settling {
+            let part = self.tokens.div_euclid(demanding).max(cost);
+            let grant = (want - lease).min(part).min(self.tokens);
+            // Whole retries: what is left of one in each of many processes would be of use to none.
+            let whole = (lease + grant) / cost * cost;
+            if whole > lease {
+                self.tokens -= whole - lease;
+                lease = whole;
+            }
+        }
+        self.outstanding += lease;
+        lease
     }
 }
 
+/// Returns how long the store waits for the reports of all processes: a period, its jitter, and the way of the report.
+const fn settling(timing: &Timing) -> i64 {
+    timing.period as i64 * 5 / 4
+}
+
+/// Returns by how much a counter has grown. Counters wrap, so that they stay exact however long a process lives.
 fn difference(new: u64, old: u64) -> i64 {
     let d = new.wrapping_sub(old) % WRAP;
     if d >= WRAP / 2 { d as i64 - WRAP as i64 } else { d as i64 }
@@ -67,157 +180,70 @@ fn difference(new: u64, old: u64) -> i64 {
 impl Bucket {
     /// Handles a report of the process `id` on this one target, at `now` by the store's clock. The reply has one lease.
     pub fn report(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: u64) -> Reply {
-        self.report_with(id, report, claim, timing, now, Fault::None)
-    }
-
-    /// Handles a report as [`report`](Self::report) does, with a fault.
-    pub(crate) fn report_with(
-        &mut self,
-        id: u64,
-        report: &Report,
-        claim: &Claim,
-        timing: &Timing,
-        now: u64,
-        fault: Fault,
-    ) -> Reply {
         if report.contradicts(now) {
             return Reply::Again;
         }
-        Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64, fault)] }
+        Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64)] }
     }
 
-    fn renew(
-        &mut self,
-        id: u64,
-        report: &Report,
-        claim: &Claim,
-        timing: &Timing,
-        now: i64,
-        fault: Fault,
-    ) -> Option<Lease> {
-        if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
+    /// Renews the lease of a process; `None` if the report is old. The steps are those of `tokens.lua` in `stagger-redis`, in
+    /// its order.
+    ///
+    /// For example, with a capacity of 500, a refill of 50 a second, a cost of 5, and two processes that both want more:
+    ///
+    /// | step | tokens | lease of this process | outstanding |
+    /// |---|--:|--:|--:|
+    /// | its last report | 300 | 40 | 140 |
+    /// | a second of refill | 350 | 40 | 140 |
+    /// | it has spent 30, and holds 10 | 350 | 10 | 100 besides its own |
+    /// | it wants 200, and gets half of the tokens | 175 | 185 | 285 |
+    fn renew(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: i64) -> Option<Lease> {
+        if let Some(record) = self.records.get(&id)
+            && record.number >= report.number
+        {
+            // Connections are not ordered: this report was overtaken.
             return None;
         }
-        let (period, length) = (timing.period as i64, timing.lease as i64);
-        let limits = claim.limits;
-        let (capacity, refill, cost) = (limits.capacity as i64, limits.refill as f64, limits.cost as i64);
-        let settled = now + period * 5 / 4;
-        let mut state = self.state.unwrap_or_else(|| {
-            self.holders = Holders::default();
-            let new = State {
-                epoch: now as u64,
-                tokens: limits.initial as i64,
-                at: now,
-                outstanding: 0,
-                reserve: 0,
-                settle: 0,
-            };
-            if claim.epoch == 0 {
-                return new;
+        let (capacity, cost) = (claim.limits.capacity as i64, claim.limits.cost as i64);
+        let mut state = match self.state {
+            Some(state) => state,
+            None => {
+                self.holders = Holders::default();
+                State::new(claim, timing, now)
             }
-            let missed = (refill * (period * 5 / 4) as f64 / SECOND as f64).floor();
-            State { tokens: -missed as i64, settle: settled, ..new }
-        });
-        let mut dt = now - state.at;
-        if dt > length && fault != Fault::NoSettling {
-            state.settle = settled;
-        }
-        if fault != Fault::TrustsOldTimes {
-            state.settle = state.settle.min(settled);
-        }
-        if let (Some(expected), true) = (report.expected, report.resync) {
-            dt = dt.min(expected as i64 - state.at);
-        }
-        let dt = dt.max(0);
+        };
+        let elapsed = state.pass_time(report, timing, now);
         let is_settling = now < state.settle;
 
-        let (mut returned, records) = (0, &mut self.records);
-        self.holders.end_leases(timing, now, |other| {
-            if let Some(record) = records.get_mut(&other) {
-                returned += record.lease;
-                record.lease = 0;
-            }
-            if fault == Fault::ForgetsCounters {
-                records.remove(&other);
-            }
-        });
-        self.holders.forget(now, |other| {
-            records.remove(&other);
-        });
+        let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
         state.outstanding -= returned;
         if self.holders.len() == 0 {
+            // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it holds.
             state.outstanding = 0;
         }
+        state.take_back(returned, capacity, is_settling);
+        // Processes that were without the store have refilled their own shares since their leases ended, and report it as earned.
+        let counted = elapsed.min(timing.lease as i64 - settling(timing));
+        state.refill(&claim.limits, counted, now, is_settling);
 
-        if is_settling {
-            state.reserve += returned;
-        } else {
-            state.tokens = (capacity - state.outstanding).min(state.tokens + state.reserve + returned);
-            state.reserve = 0;
-        }
-        let counted = dt.min(length - period * 5 / 4);
-        state.at = now;
-        if refill > 0.0 {
-            let refilled = (refill * counted as f64 / SECOND as f64).floor();
-            let took = (refilled * SECOND as f64 / refill).ceil();
-            state.at = now - (counted - took as i64).max(0);
-            state.earn(refilled as i64, capacity, is_settling);
-        }
-
-        let known = self.records.get(&id).copied();
-        let mut lease = 0;
-        let (mut known_spent, mut known_earned) = (claim.spent, claim.earned);
-        if let Some(record) = known {
-            lease = if self.holders.has_lease(id) { record.lease } else { 0 };
-            (known_spent, known_earned) = (record.spent, record.earned);
-        }
-        if fault == Fault::Differences {
-            // What arrives is the difference itself.
-            (known_spent, known_earned) = (0, 0);
-        }
-        state.outstanding -= lease;
-        lease -= difference(claim.spent, known_spent);
-        let earned = difference(claim.earned, known_earned);
-        if lease < 0 {
-            // What was spent of what processes have refilled alone is no debt: that is earned, and in reserve until all have reported.
-            let least = -capacity - state.reserve - earned.max(0);
-            state.tokens = (state.tokens + lease).max(least);
-            lease = 0;
-        }
-        let held = claim.held as i64;
-        if held > lease {
-            if claim.epoch == 0 || claim.epoch == state.epoch {
-                state.tokens -= held - lease;
-            }
-            lease = held;
-        }
-        state.outstanding += lease;
-        state.earn(earned, capacity, is_settling);
-        state.outstanding -= lease;
-
+        let lease = state.settle_account(claim, self.known(id, claim), is_settling);
         let want = claim.want.map_or(-1, |want| want as i64);
         let demanding = self.holders.demanding(id, want > 2 * cost, timing, now);
-        if lease > want.max(0) {
-            let surplus = lease - want.max(0);
-            if is_settling {
-                state.reserve += surplus
-            } else {
-                state.tokens += surplus
-            }
-            lease = want.max(0);
-        } else if !is_settling {
-            let grant = (want - lease).min(state.tokens.div_euclid(demanding).max(cost)).min(state.tokens);
-            let whole = (lease + grant) / cost * cost;
-            if whole > lease {
-                state.tokens -= whole - lease;
-                lease = whole;
-            }
-        }
-        state.outstanding += lease;
+        let lease = state.grant(lease, want, cost, demanding, is_settling);
+
         self.holders.renew(id, claim.want.is_none(), timing, now);
         self.records.insert(id, Record { lease, spent: claim.spent, earned: claim.earned, number: report.number });
         self.state = Some(state);
         Some(Lease { epoch: state.epoch, tokens: lease as u64, processes: self.holders.len(), left: state.tokens })
+    }
+
+    /// Returns what is known of the process that claims. The counters of one that is not known begin with its claim.
+    fn known(&self, id: u64, claim: &Claim) -> Record {
+        match self.records.get(&id) {
+            Some(record) if self.holders.has_lease(id) => *record,
+            Some(record) => Record { lease: 0, ..*record },
+            None => Record { lease: 0, spent: claim.spent, earned: claim.earned, number: 0 },
+        }
     }
 
     /// Forgets who has a lease, as if the store had evicted the set of leases.
@@ -229,7 +255,6 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::Limits;
 
     const TOKEN: u64 = 1_000_000;
     const LIMITS: Limits =

@@ -57,38 +57,47 @@ impl Times {
 
     /// Removes the members with a time up to `from`, or after `until`.
     fn retain_between(&mut self, from: i64, until: i64) {
-        while let Some(&(at, id)) = self.ordered.first().filter(|(at, _)| *at <= from) {
-            self.of.remove(&id);
-            self.ordered.remove(&(at, id));
+        while let Some(&(at, id)) = self.ordered.first()
+            && at <= from
+        {
+            self.remove(id);
         }
-        while let Some(&(at, id)) = self.ordered.last().filter(|(at, _)| *at > until) {
-            self.of.remove(&id);
-            self.ordered.remove(&(at, id));
+        while let Some(&(at, id)) = self.ordered.last()
+            && at > until
+        {
+            self.remove(id);
         }
     }
 }
 
 impl Holders {
-    /// Ends the leases that were not renewed, and calls `f` with each of these processes. After a step of the clock backwards, no lease is
-    /// longer than a new one.
-    pub(crate) fn end_leases(&mut self, timing: &Timing, now: i64, mut f: impl FnMut(u64)) {
+    /// Ends the leases that were not renewed, and returns the sum of them; `lease` is where a record has it. After a step of the
+    /// clock backwards, no lease is longer than a new one. Records stay for ten minutes: a process that was cut off reports what
+    /// it has spent since.
+    pub(crate) fn end_leases<R>(
+        &mut self,
+        records: &mut BTreeMap<u64, R>,
+        lease: impl Fn(&mut R) -> &mut i64,
+        timing: &Timing,
+        now: i64,
+    ) -> i64 {
         let last_end = last_end(timing, now);
         for other in self.leases.after(last_end) {
             self.leases.insert(other, last_end);
         }
+        let mut returned = 0;
         for other in self.leases.ended(now) {
-            f(other);
+            if let Some(record) = records.get_mut(&other) {
+                returned += core::mem::take(lease(record));
+            }
             self.leases.remove(other);
             self.gone.insert(other, now + KEPT);
         }
-    }
-
-    /// Forgets the processes whose lease has ended long ago, and calls `f` with each.
-    pub(crate) fn forget(&mut self, now: i64, mut f: impl FnMut(u64)) {
         for other in self.gone.ended(now) {
-            f(other);
+            records.remove(&other);
             self.gone.remove(other);
         }
+        returned
     }
 
     /// Notes whether a process wants more, and returns how many do, at least 1.

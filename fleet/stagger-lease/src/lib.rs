@@ -22,6 +22,9 @@ pub mod budget;
 pub mod claim;
 mod holders;
 pub mod ledger;
+#[cfg(test)]
+#[path = "../tests/model/network.rs"]
+mod network;
 pub mod process;
 pub mod reconnect;
 pub mod settings;

@@ -69,12 +69,6 @@ impl Process {
         self.processes
     }
 
-    /// Returns whether there has never been a reply.
-    #[cfg(test)]
-    pub(crate) const fn is_new(&self) -> bool {
-        self.last.is_none()
-    }
-
     /// Returns whether the process uses its local shares.
     #[must_use]
     pub const fn is_local(&self) -> bool {

@@ -47,39 +47,25 @@ struct Place {
     second: i64,
 }
 
-/// Faults for the exploration to find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Fault {
-    /// None.
-    #[default]
-    None,
-    /// A store that has lost its data grants at once, before all processes have reported.
-    NoSettling,
-    /// The store adds what a process has counted to what it had reported before, instead of replacing it.
-    AddsUp,
-    /// The store takes times of before for its own after its clock has stepped back.
-    TrustsOldTimes,
-}
-
 impl State {
     /// Adds counts, or takes them back if `sign` is -1.
     fn add(&mut self, sign: i64, place: Place, counts: &Counts) {
         for age in 0..SLOTS {
             let slot = if age == 0 { place.first } else { place.second - (age as i64 - 1) };
-            let Some(index) = usize::try_from(self.slot - slot).ok().filter(|index| *index < SLOTS) else { continue };
-            for (sum, count) in [
-                (&mut self.counts.calls[index], counts.calls[age]),
-                (&mut self.counts.retries[index], counts.retries[age]),
-            ] {
-                *sum = sum.saturating_add_signed(sign * count as i64);
+            let index = self.slot - slot;
+            if (0..SLOTS as i64).contains(&index) {
+                let (calls, retries) = (&mut self.counts.calls, &mut self.counts.retries);
+                let index = index as usize;
+                calls[index] = calls[index].saturating_add_signed(sign * counts.calls[age] as i64);
+                retries[index] = retries[index].saturating_add_signed(sign * counts.retries[age] as i64);
             }
         }
     }
 }
 
 impl Pool {
-    /// Handles a report of the process `id` on this window, at `now` by the store's clock, in microseconds. Returns nothing if the report is
-    /// old.
+    /// Handles a report of the process `id` on this window, at `now` by the store's clock, in microseconds. Returns nothing if
+    /// the report is old. The steps are those of `window.lua` in `stagger-redis`, in its order.
     pub fn report(
         &mut self,
         id: u64,
@@ -88,66 +74,47 @@ impl Pool {
         timing: &Timing,
         now: u64,
     ) -> Option<WindowLease> {
-        self.report_with(id, report, claim, timing, now, Fault::None)
-    }
-
-    /// Handles a report as [`report`](Self::report) does, with a fault.
-    pub(super) fn report_with(
-        &mut self,
-        id: u64,
-        report: &Report,
-        claim: &WindowClaim,
-        timing: &Timing,
-        now: u64,
-        fault: Fault,
-    ) -> Option<WindowLease> {
         let now = now as i64;
-        if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
+        if let Some(record) = self.records.get(&id)
+            && record.number >= report.number
+        {
             return None;
         }
         let slot_length = claim.limits.slot_length() as i64;
         let settled = now + timing.period as i64 * 5 / 4;
-        let is_trusted = |state: &State| fault == Fault::TrustsOldTimes || now >= state.at - SECOND as i64;
-        let known = self.state.filter(is_trusted);
-        let mut state = known.unwrap_or_else(|| {
-            // There was none, or its slots are those of a clock that has stepped back: all processes report all that they have counted.
-            *self = Self::default();
-            let settle = if fault == Fault::NoSettling { 0 } else { settled };
-            State { slot: now / slot_length, counts: Counts::default(), at: now, settle, outstanding: 0 }
-        });
+        let mut state = match self.state {
+            Some(state) if now >= state.at - SECOND as i64 => state,
+            _ => {
+                // There was none, or its slots are those of a clock that has stepped back: all processes report all that they
+                // have counted, and until then nothing is granted.
+                *self = Self::default();
+                State { slot: now / slot_length, counts: Counts::default(), at: now, settle: settled, outstanding: 0 }
+            }
+        };
         if now - state.at > timing.lease as i64 {
             state.settle = settled;
         }
-        if fault != Fault::TrustsOldTimes {
-            state.settle = state.settle.min(settled);
-        }
+        // After a step of the clock backwards, settling would last until the old time is reached again.
+        state.settle = state.settle.min(settled);
         // Time stands still after a small step back.
         let slot = (now / slot_length).max(state.slot);
         let behind = slot - now / slot_length;
         state.counts.shift((slot - state.slot) as u64);
         (state.slot, state.at) = (slot, now);
 
-        let records = &mut self.records;
-        self.holders.end_leases(timing, now, |other| {
-            if let Some(record) = records.get_mut(&other) {
-                state.outstanding -= record.lease;
-                record.lease = 0;
-            }
-        });
-        self.holders.forget(now, |other| {
-            records.remove(&other);
-        });
+        let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
+        state.outstanding -= returned;
         if self.holders.len() == 0 {
+            // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it holds.
             state.outstanding = 0;
         }
 
+        // What the process says replaces what it has said before: a report that was lost is repaired by the next one.
         if let Some(record) = self.records.get(&id) {
             if self.holders.has_lease(id) {
                 state.outstanding -= record.lease;
             }
-            if fault != Fault::AddsUp {
-                state.add(-1, record.place, &record.counts);
-            }
+            state.add(-1, record.place, &record.counts);
         }
         let place = Place { first: slot, second: (now - claim.age as i64) / slot_length + behind };
         state.add(1, place, &claim.counts);
@@ -160,12 +127,16 @@ impl Pool {
         let want = claim.want.map_or(-1, |want| want as i64);
         let demanding = self.holders.demanding(id, want > 2, timing, now);
         if now >= state.settle {
-            // Calls have become too old for what was leased for them.
-            let cut = (-left).clamp(0, lease);
-            let grant = if left > 0 { (want - lease).clamp(0, left).min((left / demanding).max(1)) } else { 0 };
-            lease += grant - cut;
-            state.outstanding += grant - cut;
-            left -= grant - cut;
+            // If calls have become too old for what was leased for them, `left` is negative, and the lease is cut by that.
+            let change = if left > 0 {
+                let most = (left / demanding).max(1);
+                (want - lease).clamp(0, left).min(most)
+            } else {
+                left.max(-lease)
+            };
+            lease += change;
+            state.outstanding += change;
+            left -= change;
         }
         self.holders.renew(id, claim.want.is_none(), timing, now);
         self.records.insert(id, Record { lease, number: report.number, place, counts: claim.counts });

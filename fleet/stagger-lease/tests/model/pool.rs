@@ -1,41 +1,77 @@
-//! Explores the protocol of a shared window: three processes and a store, in every order of calls, retries and faults that the limits
-//! allow.
+//! Explores the protocol of a shared window: three processes and a store, in every order of calls, retries and faults that the
+//! limits allow.
 //!
-//! The reference is the list of all calls and retries: in no interval of the length of the window may there be more retries than the
-//! documented bound allows, and what the faults so far add to it.
+//! The reference is the list of all calls and retries: in no interval of the length of the window may there be more retries
+//! than the documented bound allows, and what the faults so far add to it.
+//!
+//! Mistakes that a store could make are planted in what the pool keeps, and must be found.
 
-use stagger_kit::assert_found;
-use stateright::{Model, Property};
+use stagger_kit::{World, assert_found, explore};
 
-use super::{Fault, Pool};
-use crate::claim::{Report, SECOND, Timing};
+use super::{Pool, State};
+use crate::claim::{Report, SECOND};
 use crate::ledger::{Counted, Ledger};
+use crate::network::{Action, Exchange, Kinds, Network, PROCESSES, TIMING};
 use crate::process::Process;
 use crate::window::account::WindowAccount;
-use crate::window::claim::{WindowClaim, WindowLimits};
+use crate::window::claim::{Counts, WindowClaim, WindowLease, WindowLimits};
 
 /// Half a retry for each call, and two for all processes in a window, so that none has a part of its own.
 const LIMITS: WindowLimits = WindowLimits { ttl: SECOND * 3 / 2, ratio: 500_000, min_per_second: 1 };
-const TIMING: Timing = Timing { period: 900_000, lease: 2_700_000, patience: 900_000 };
-/// Processes report one after the other.
-const TURN: u64 = TIMING.period / PROCESSES as u64;
-const PROCESSES: usize = 3;
 /// What the protocol calls p: a report and its jitter, and its way.
 const P: u64 = TIMING.period * 5 / 4;
-/// The store's clock differs from those of the processes, and its slots begin at other times.
-const STORE_EPOCH: u64 = 1_000 * SECOND + 70_000;
-const JUMP: i64 = 20_000_000;
+/// The slots of the store begin at other times.
+const STORE_OFFSET: u64 = 70_000;
 /// How many calls a process makes at once.
 const CALLS: u64 = 4;
 
-/// The limits of the exploration.
-#[derive(Clone, Copy, Debug)]
-struct Explored {
+/// A mistake of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Fault {
+    None,
+    /// A store that has lost its data grants at once, before all processes have reported.
+    NoSettling,
+    /// The store adds what a process has counted to what it had reported before, instead of replacing it.
+    AddsUp,
+    /// The store takes times of before for its own after its clock has stepped back.
+    TrustsOldTimes,
+}
+
+/// A pool with a mistake.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Store {
+    pool: Pool,
     fault: Fault,
-    turns: u8,
-    faults: u8,
-    /// What processes do in their turns.
-    work: &'static [Work],
+    /// Until when the pool settles, for a store that trusts the times of before.
+    settle: i64,
+}
+
+impl Store {
+    fn report(&mut self, id: u64, report: &Report, claim: &WindowClaim, now: u64) -> Option<WindowLease> {
+        let (pool, time) = (&mut self.pool, now as i64);
+        let settled = time + P as i64;
+        match (self.fault, &mut pool.state) {
+            (Fault::NoSettling, None) => {
+                let slot = time / LIMITS.slot_length() as i64;
+                pool.state = Some(State { slot, counts: Counts::default(), at: time, settle: 0, outstanding: 0 });
+            }
+            (Fault::AddsUp, Some(_)) => {
+                // There is nothing to take back.
+                if let Some(record) = pool.records.get_mut(&id) {
+                    record.counts = Counts::default();
+                }
+            }
+            (Fault::TrustsOldTimes, Some(state)) => {
+                if time - state.at > TIMING.lease as i64 {
+                    self.settle = settled;
+                }
+                (state.at, state.settle) = (state.at.min(time), self.settle);
+            }
+            (Fault::TrustsOldTimes, None) => self.settle = settled,
+            (Fault::None | Fault::NoSettling, _) | (Fault::AddsUp, None) => {}
+        }
+        pool.report(id, report, claim, &TIMING, now)
+    }
 }
 
 /// All of it.
@@ -44,13 +80,11 @@ const ALL: &[Work] = &[Work::Nothing, Work::Calls, Work::EarlyRetries, Work::Ret
 const MINIMUM: &[Work] = &[Work::Nothing, Work::EarlyRetries, Work::Retries];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World {
-    now: u64,
-    turn: u8,
-    faults: u8,
-    jumped: i64,
-    is_down: bool,
-    pool: Pool,
+struct Window {
+    network: Network,
+    /// What processes do in their turns.
+    work: &'static [Work],
+    store: Store,
     members: [Member; PROCESSES],
     buffered: Option<(usize, Report, WindowClaim)>,
     /// When there were calls and retries, and how many, as long as they count.
@@ -69,28 +103,10 @@ struct Member {
     counted: Counted,
     /// A request or a reply was lost since the last reply.
     has_lost: bool,
-    is_cut: bool,
-    is_paused: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    /// The process whose turn it is works, and reports.
-    Turn(Work, Exchange),
-    StoreDown,
-    StoreUp,
-    StoreEmptied,
-    ClockJump(i64),
-    Cut(usize),
-    Heal(usize),
-    Pause(usize),
-    Resume(usize),
-    /// The store handles a report whose process no longer waits.
-    Deliver,
 }
 
 /// What a process does in its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Work {
     Nothing,
     /// Makes calls, before its report.
@@ -101,14 +117,6 @@ enum Work {
     Retries,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exchange {
-    Complete,
-    RequestLost,
-    ReplyLost,
-    Buffered,
-}
-
 impl Member {
     /// What the process has in hand, or gets in hand when it is alone: in millionths of a retry.
     fn own_share(&self) -> i64 {
@@ -117,23 +125,18 @@ impl Member {
     }
 }
 
-impl World {
-    fn new(faults: u8) -> Self {
+impl Window {
+    fn new(fault: Fault, faults: u8, work: &'static [Work]) -> Self {
         let member = Member {
             process: Process::new(TIMING, PROCESSES as u64, 0),
             account: WindowAccount::new(LIMITS, 0),
             counted: Counted { held: 0, spent: 0, earned: 0 },
             has_lost: false,
-            is_cut: false,
-            is_paused: false,
         };
         Self {
-            now: 0,
-            turn: 0,
-            faults,
-            jumped: 0,
-            is_down: false,
-            pool: Pool::default(),
+            network: Network::new(Kinds::All, faults, STORE_OFFSET),
+            work,
+            store: Store { pool: Pool::default(), fault, settle: 0 },
             members: [(); PROCESSES].map(|()| member.clone()),
             buffered: None,
             calls: Vec::new(),
@@ -143,76 +146,78 @@ impl World {
         }
     }
 
-    fn process(&self) -> usize {
-        usize::from(self.turn) % PROCESSES
-    }
-
-    fn store_time(&self) -> u64 {
-        (STORE_EPOCH + self.now).saturating_add_signed(self.jumped)
-    }
-
-    /// Lets a process use its turn.
-    fn act(&mut self, work: Work, exchange: Exchange, fault: Fault) {
-        let index = self.process();
-        let (now, store, is_down) = (self.now, self.store_time(), self.is_down);
-        let member = &mut self.members[index];
-        if !member.is_paused {
-            let ledger = Ledger::with(member.counted);
+    /// Lets the process whose turn it is work, and report.
+    fn take_turn(&mut self, work: Work, exchange: Exchange) {
+        let index = self.network.process();
+        if !self.network.is_paused[index] {
+            let ledger = Ledger::with(self.members[index].counted);
             if work == Work::Calls {
                 ledger.earn(CALLS);
-                self.calls.push((now, CALLS));
+                self.calls.push((self.network.now, CALLS));
             }
-            let mut retry = |ledger: &Ledger| {
-                let made = core::iter::repeat_with(|| ledger.try_spend(1)).take_while(|granted| *granted).count();
-                if made > 0 {
-                    self.retries.push((now, made as u64));
-                }
-            };
             if work == Work::EarlyRetries {
-                retry(&ledger);
+                self.retry(&ledger);
             }
             // Each process wants more than there is.
             for _ in 0..8 {
                 let _ = ledger.try_spend(u64::MAX);
             }
-            if member.process.tick(now).is_some() && (!is_down || member.has_lost) && !member.is_cut {
-                // Messages were lost in a row, as if it had been cut off.
-                self.allowed += member.own_share();
-            }
-            let processes = member.process.processes();
-            if member.process.is_local() {
-                member.account.use_local_share(&ledger, processes, &TIMING, now);
-            }
-            member.has_lost |= exchange != Exchange::Complete;
-            if !is_down && !member.is_cut && exchange != Exchange::RequestLost {
-                let report = member.process.report(0, now);
-                let claim = member.account.claim(&ledger, processes, &TIMING, now);
-                if exchange == Exchange::Buffered {
-                    self.buffered = Some((index, report, claim));
-                } else if report.contradicts(store) {
-                    member.process.on_again(now);
-                } else {
-                    let lease = self.pool.report_with(index as u64, &report, &claim, &TIMING, store, fault);
-                    if let (Some(lease), false) = (lease, exchange == Exchange::ReplyLost) {
-                        member.has_lost = false;
-                        let _ = member.process.on_reply(store, lease.processes, now, now);
-                        member.account.on_lease(&ledger, lease);
-                    }
-                }
-            }
+            self.report(index, &ledger, exchange);
             if work == Work::Retries {
-                retry(&ledger);
+                self.retry(&ledger);
             }
-            member.counted = Counted { held: ledger.held(), spent: ledger.spent(), earned: ledger.earned() };
+            self.members[index].counted =
+                Counted { held: ledger.held(), spent: ledger.spent(), earned: ledger.earned() };
         }
         self.audit();
-        self.now += TURN;
-        self.turn += 1;
+        self.network.end_turn();
+    }
+
+    /// Makes all retries that the process may make.
+    fn retry(&mut self, ledger: &Ledger) {
+        let made = core::iter::repeat_with(|| ledger.try_spend(1)).take_while(|granted| *granted).count();
+        if made > 0 {
+            self.retries.push((self.network.now, made as u64));
+        }
+    }
+
+    fn report(&mut self, index: usize, ledger: &Ledger, exchange: Exchange) {
+        let (now, store_time) = (self.network.now, self.network.store_time());
+        let member = &mut self.members[index];
+        if member.process.tick(now).is_some()
+            && (!self.network.is_down || member.has_lost)
+            && !self.network.is_cut[index]
+        {
+            // Messages were lost in a row, as if it had been cut off.
+            self.allowed += member.own_share();
+        }
+        let processes = member.process.processes();
+        if member.process.is_local() {
+            member.account.use_local_share(ledger, processes, &TIMING, now);
+        }
+        member.has_lost |= exchange != Exchange::Complete;
+        if !self.network.reaches_store(index, exchange) {
+            return;
+        }
+        let report = member.process.report(0, now);
+        let claim = member.account.claim(ledger, processes, &TIMING, now);
+        if exchange == Exchange::Buffered {
+            self.buffered = Some((index, report, claim));
+        } else if report.contradicts(store_time) {
+            member.process.on_again(now);
+        } else {
+            let lease = self.store.report(index as u64, &report, &claim, store_time);
+            if let (Some(lease), false) = (lease, exchange == Exchange::ReplyLost) {
+                member.has_lost = false;
+                let _ = member.process.on_reply(store_time, lease.processes, now, now);
+                member.account.on_lease(ledger, lease);
+            }
+        }
     }
 
     /// Compares the retries of the last window with the bound.
     fn audit(&mut self) {
-        let now = self.now;
+        let now = self.network.now;
         self.retries.retain(|(at, _)| at + LIMITS.ttl > now);
         self.calls.retain(|(at, _)| at + LIMITS.ttl + P > now);
         // Later, calls become too old for retries that they have allowed.
@@ -225,142 +230,74 @@ impl World {
     }
 
     /// Returns whether a process has a retry in hand soon after all faults have ended.
-    fn recovers(&self, fault: Fault) -> bool {
+    fn recovers(&self) -> bool {
         let mut world = self.clone();
-        world.is_down = false;
+        world.network.recover();
         world.buffered = None;
-        for member in &mut world.members {
-            (member.is_cut, member.is_paused) = (false, false);
-        }
         // All retries count no more, leases have ended, and the store has settled.
-        let until = world.now + LIMITS.ttl * 11 / 10 + TIMING.lease * 5 / 4 + 3 * TIMING.period;
-        while world.now < until {
+        let until = world.network.now + LIMITS.ttl * 11 / 10 + TIMING.lease * 5 / 4 + 3 * TIMING.period;
+        while world.network.now < until {
             if world.members.iter().any(|member| member.counted.held > 0) {
                 return true;
             }
-            world.act(Work::Nothing, Exchange::Complete, fault);
+            world.take_turn(Work::Nothing, Exchange::Complete);
         }
         false
     }
 }
 
-impl Model for Explored {
-    type State = World;
-    type Action = Action;
+impl World for Window {
+    type Action = Action<Work>;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World::new(self.faults)]
+    fn turns(&self) -> u8 {
+        self.network.turns
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        if world.turn >= self.turns {
-            return;
-        }
-        let member = &world.members[world.process()];
-        if member.is_paused {
-            actions.push(Action::Turn(Work::Nothing, Exchange::Complete));
-        } else {
-            for &work in self.work {
-                actions.push(Action::Turn(work, Exchange::Complete));
-                if world.faults > 0 && !world.is_down && !member.is_cut {
-                    for exchange in [Exchange::RequestLost, Exchange::ReplyLost, Exchange::Buffered] {
-                        actions.push(Action::Turn(work, exchange));
-                    }
-                }
-            }
-        }
-        if world.buffered.is_some() && !world.is_down {
-            actions.push(Action::Deliver);
-        }
-        if world.process() != 0 {
-            return;
-        }
-        if world.is_down {
-            actions.push(Action::StoreUp);
-        }
-        for (index, member) in world.members.iter().enumerate() {
-            if member.is_cut {
-                actions.push(Action::Heal(index));
-            }
-            if member.is_paused {
-                actions.push(Action::Resume(index));
-            }
-        }
-        if world.faults > 0 {
-            if !world.is_down {
-                actions.push(Action::StoreDown);
-            }
-            actions.extend([Action::StoreEmptied, Action::ClockJump(JUMP), Action::ClockJump(-JUMP)]);
-            for index in [0, PROCESSES - 1] {
-                if !world.members[index].is_cut && !world.members[index].is_paused {
-                    actions.extend([Action::Cut(index), Action::Pause(index)]);
-                }
-            }
-        }
+    fn actions(&self, actions: &mut Vec<Self::Action>) {
+        self.network.actions(self.work, self.buffered.is_some(), actions);
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
-        let mut world = last.clone();
+    fn act(&mut self, action: Self::Action) {
+        self.network.act(&action);
         match action {
-            Action::Turn(work, exchange) => {
-                world.faults -= u8::from(exchange != Exchange::Complete);
-                world.act(work, exchange, self.fault);
-            }
-            Action::StoreUp => world.is_down = false,
-            Action::StoreDown => world.is_down = true,
-            Action::StoreEmptied => world.pool = Pool::default(),
-            Action::ClockJump(by) => world.jumped += by,
+            Action::Turn(work, exchange) => self.take_turn(work, exchange),
+            Action::StoreEmptied => self.store.pool = Pool::default(),
             // Its lease returns to the others, and it may spend it, or what its own calls allow.
-            Action::Cut(index) => {
-                world.allowed += world.members[index].own_share();
-                world.members[index].is_cut = true;
-            }
-            Action::Pause(index) => {
-                world.allowed += world.members[index].own_share();
-                world.members[index].is_paused = true;
-            }
-            Action::Heal(index) => world.members[index].is_cut = false,
-            Action::Resume(index) => world.members[index].is_paused = false,
+            Action::Cut(index) | Action::Pause(index) => self.allowed += self.members[index].own_share(),
             Action::Deliver => {
-                let (index, report, claim) = world.buffered.take()?;
-                let now = world.store_time();
+                let Some((index, report, claim)) = self.buffered.take() else { return };
+                let now = self.network.store_time();
                 // It says nothing of what the process has done alone since.
-                let member = &world.members[index];
-                world.allowed += if member.process.is_local() { member.own_share() } else { 0 };
+                let member = &self.members[index];
+                if member.process.is_local() {
+                    self.allowed += member.own_share();
+                }
                 if !report.contradicts(now) {
-                    let _ = world.pool.report_with(index as u64, &report, &claim, &TIMING, now, self.fault);
+                    let _ = self.store.report(index as u64, &report, &claim, now);
                 }
             }
+            Action::StoreDown | Action::StoreUp | Action::ClockJump(_) | Action::Heal(_) | Action::Resume(_) => {}
         }
-        let is_fault = matches!(
-            action,
-            Action::StoreDown | Action::StoreEmptied | Action::ClockJump(_) | Action::Cut(_) | Action::Pause(_)
-        );
-        world.faults -= u8::from(is_fault);
-        Some(world)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("budget", |_, world: &World| world.above <= world.allowed),
-            Property::always("never stuck", |explored: &Self, world: &World| world.recovers(explored.fault)),
-        ]
+    fn broken(&self) -> Option<&'static str> {
+        if self.above > self.allowed {
+            Some("budget")
+        } else if !self.recovers() {
+            Some("never stuck")
+        } else {
+            None
+        }
     }
-}
 
-/// Explores, and returns the number of states.
-fn explore(explored: Explored) -> Result<usize, String> {
-    stagger_kit::explore(explored, |world| {
-        format!(
-            "{} above, {} allowed, retries {:?}, calls {:?}",
-            world.above, world.allowed, world.retries, world.calls
-        )
-    })
+    fn figures(&self) -> String {
+        let Self { above, allowed, retries, calls, .. } = self;
+        format!("{above} above, {allowed} allowed, retries {retries:?}, calls {calls:?}")
+    }
 }
 
 fn assert_holds(turns: u8, faults: u8, work: &'static [Work], at_least: usize) {
-    let states =
-        explore(Explored { fault: Fault::None, turns, faults, work }).unwrap_or_else(|found| panic!("{found}"));
+    let states = explore(Window::new(Fault::None, faults, work), turns).unwrap_or_else(|found| panic!("{found}"));
     println!("{turns} turns, {faults} faults: {states} states");
     assert!(states > at_least, "{states}");
 }
@@ -391,15 +328,15 @@ fn the_bound_of_a_window_holds_for_longer() {
 
 #[test]
 fn a_store_that_adds_up_what_processes_report_is_found() {
-    assert_found(&explore(Explored { fault: Fault::AddsUp, turns: 8, faults: 0, work: ALL }), "budget");
+    assert_found(&explore(Window::new(Fault::AddsUp, 0, ALL), 8), "budget");
 }
 
 #[test]
 fn a_store_that_grants_before_all_have_reported_is_found() {
-    assert_found(&explore(Explored { fault: Fault::NoSettling, turns: 6, faults: 1, work: ALL }), "budget");
+    assert_found(&explore(Window::new(Fault::NoSettling, 1, ALL), 6), "budget");
 }
 
 #[test]
 fn trusting_the_end_of_settling_of_before_a_step_back_is_found() {
-    assert_found(&explore(Explored { fault: Fault::TrustsOldTimes, turns: 5, faults: 1, work: ALL }), "never stuck");
+    assert_found(&explore(Window::new(Fault::TrustsOldTimes, 1, ALL), 5), "never stuck");
 }

@@ -1,9 +1,8 @@
 //! Explores the store's side of a quiet period: three processes, in every order of calls, lost messages and deaths that the limits
 //! allow.
 
-use stagger_kit::assert_found;
+use stagger_kit::{World, assert_found, explore};
 use stagger_lease::claim::Timing;
-use stateright::{Model, Property};
 
 use super::quiet::{Fault, Processes, StoredPause};
 use crate::protocol::claim::Calls;
@@ -19,16 +18,9 @@ const REFUSES: u64 = 3_000_000;
 /// The store's clock differs from those of the processes.
 const STORE_EPOCH: u64 = 1_000_000_000;
 
-/// The limits of the exploration.
-#[derive(Clone, Copy, Debug)]
-struct Explored {
-    fault: Fault,
-    turns: u8,
-    faults: u8,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World {
+struct PausedFleet {
+    fault: Fault,
     now: u64,
     turn: u8,
     faults: u8,
@@ -87,11 +79,12 @@ enum Begins {
     After,
 }
 
-impl World {
-    fn new(faults: u8) -> Self {
+impl PausedFleet {
+    fn new(fault: Fault, faults: u8) -> Self {
         let pause = Pause::default().values();
         let member = Member { pause, held_until: 0, calls: Held::Open, sent: None, is_dead: false };
         Self {
+            fault,
             now: 0,
             turn: 0,
             faults,
@@ -111,7 +104,7 @@ impl World {
     }
 
     /// Lets the process whose turn it is act.
-    fn act(&mut self, exchange: Exchange, begins: Begins, fault: Fault) {
+    fn take_turn(&mut self, exchange: Exchange, begins: Begins) {
         let index = self.process();
         if !self.members[index].is_dead {
             self.hear(index);
@@ -119,7 +112,7 @@ impl World {
                 self.begin(index);
             }
             if exchange != Exchange::RequestLost {
-                self.report(index, exchange, fault);
+                self.report(index, exchange);
             }
             if begins == Begins::After {
                 self.begin(index);
@@ -177,7 +170,7 @@ impl World {
         member.pause = pause.values();
     }
 
-    fn report(&mut self, index: usize, exchange: Exchange, fault: Fault) {
+    fn report(&mut self, index: usize, exchange: Exchange) {
         let (now, store) = (self.now, (STORE_EPOCH + self.now) as i64);
         let member = &mut self.members[index];
         let calls = match member.calls {
@@ -189,103 +182,104 @@ impl World {
         // Calls wait all the time.
         let claim = pause.claim(calls, member.calls == Held::Quiet, LONGEST, now);
         let count = self.processes.count(index as u64, false, &TIMING, store);
-        let reply = self.stored.report(index as u64, &claim, (count, false), &TIMING, store, fault);
+        let reply = self.stored.report(index as u64, &claim, (count, false), &TIMING, store, self.fault);
         if exchange == Exchange::Complete {
             let _ = pause.on_reply(reply, LONGEST, TIMING.period, now);
         }
         member.pause = pause.values();
     }
 
-    /// Returns how many probes there may be. A process whose report is lost near the end does not hear that another has the probe. If the store loses its data near the end, each process that was told to wait sends one.
+    /// Returns how many probes there may be. A process whose report is lost near the end does not hear that another has the
+    /// probe. If the store loses its data near the end, each process that was told to wait sends one.
     fn most_probes(&self) -> u8 {
         if self.was_emptied { PROCESSES as u8 } else { 1 + self.used }
     }
 
     /// Returns whether the calls of all processes that live start again after all faults have ended: at the latest when
     /// the probe of a dead process has been replaced.
-    fn recovers(&self, fault: Fault) -> bool {
+    fn recovers(&self) -> bool {
         let mut world = self.clone();
         let until = world.now.max(REFUSES) + 30_000_000 + 8 * TIMING.period;
         while world.now < until {
             if world.members.iter().all(|member| member.is_dead || member.calls == Held::Open) && world.now > REFUSES {
                 return true;
             }
-            world.act(Exchange::Complete, Begins::After, fault);
+            world.take_turn(Exchange::Complete, Begins::After);
         }
         false
     }
 }
 
-impl Model for Explored {
-    type State = World;
+impl World for PausedFleet {
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World::new(self.faults)]
+    fn turns(&self) -> u8 {
+        self.turn
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        if world.turn >= self.turns {
-            return;
-        }
-        let is_dead = world.members[world.process()].is_dead;
+    fn actions(&self, actions: &mut Vec<Action>) {
+        let may_fail = self.faults > 0 && !self.members[self.process()].is_dead;
         for begins in [Begins::Before, Begins::After] {
             actions.push(Action::Turn(Exchange::Complete, begins));
-            if world.faults > 0 && !is_dead {
+            if may_fail {
                 actions.push(Action::Turn(Exchange::RequestLost, begins));
                 actions.push(Action::Turn(Exchange::ReplyLost, begins));
             }
         }
-        if world.faults > 0 && !is_dead {
+        if may_fail {
             actions.extend([Action::Die, Action::Emptied]);
         }
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
-        let mut world = last.clone();
+    fn act(&mut self, action: Action) {
         if !matches!(action, Action::Turn(Exchange::Complete, _)) {
-            world.faults -= 1;
-            world.used += 1;
+            self.faults -= 1;
+            self.used += 1;
         }
         match action {
-            Action::Turn(exchange, begins) => world.act(exchange, begins, self.fault),
+            Action::Turn(exchange, begins) => self.take_turn(exchange, begins),
             Action::Die => {
-                let index = world.process();
-                world.members[index].is_dead = true;
+                let index = self.process();
+                self.members[index].is_dead = true;
             }
-            Action::Emptied => (world.stored, world.was_emptied) = (StoredPause::default(), true),
+            Action::Emptied => {
+                self.stored = StoredPause::default();
+                self.was_emptied = true;
+            }
         }
-        Some(world)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("one probe", |_, world: &World| world.probes <= world.most_probes()),
-            Property::always("the pause holds", |_, world: &World| world.disobeyed == 0),
-            Property::always("never stuck", |explored: &Self, world: &World| world.recovers(explored.fault)),
-        ]
+    fn broken(&self) -> Option<&'static str> {
+        if self.probes > self.most_probes() {
+            Some("one probe")
+        } else if self.disobeyed > 0 {
+            Some("the pause holds")
+        } else if !self.recovers() {
+            Some("never stuck")
+        } else {
+            None
+        }
     }
-}
 
-/// Explores, and returns the number of states.
-fn explore(explored: Explored) -> Result<usize, String> {
-    stagger_kit::explore(explored, |world| format!("{} probes", world.probes))
+    fn figures(&self) -> String {
+        format!("{} probes", self.probes)
+    }
 }
 
 #[test]
 fn one_probe_ends_a_pause_and_no_process_is_stuck_after_a_fault() {
     for (turns, faults, least) in [(24, 1, 2_500), (18, 2, 15_000)] {
-        let states = explore(Explored { fault: Fault::None, turns, faults }).unwrap_or_else(|found| panic!("{found}"));
+        let states = explore(PausedFleet::new(Fault::None, faults), turns).unwrap_or_else(|found| panic!("{found}"));
         assert!(states >= least, "{states}");
     }
 }
 
 #[test]
 fn a_probe_of_each_process_is_found() {
-    assert_found(&explore(Explored { fault: Fault::EveryoneProbes, turns: 17, faults: 0 }), "one probe");
+    assert_found(&explore(PausedFleet::new(Fault::EveryoneProbes, 0), 17), "one probe");
 }
 
 #[test]
 fn a_probe_that_is_never_replaced_is_found() {
-    assert_found(&explore(Explored { fault: Fault::KeepsProbe, turns: 17, faults: 1 }), "never stuck");
+    assert_found(&explore(PausedFleet::new(Fault::KeepsProbe, 1), 17), "never stuck");
 }

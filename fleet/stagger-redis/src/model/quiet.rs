@@ -28,7 +28,7 @@ struct State {
 }
 
 /// Faults for the scenarios to find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     /// None.
     #[default]
