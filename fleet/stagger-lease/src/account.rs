@@ -40,8 +40,9 @@ impl Demand {
         Self { rate: 0, measured: now }
     }
 
-    /// Returns what the process wants to hold, with `cost` for each retry: the cost of what it asks for in two periods, and at least of
-    /// two retries if those of all processes are at most half of `room`, so that an idle process has its first retry in hand.
+    /// Returns what the process wants to hold, with `cost` for each retry: the cost of what it asks for in two periods,
+    /// and at least of two retries if those of all processes are at most half of `room`, so that an idle process has
+    /// its first retry in hand.
     pub(crate) fn wanted(
         &mut self,
         ledger: &Ledger,
@@ -66,8 +67,8 @@ impl Account {
         Self { limits, epoch: 0, demand: Demand::new(now), claimed: 0, local: None }
     }
 
-    /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the size
-    /// of the fleet.
+    /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the
+    /// size of the fleet.
     pub fn claim(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) -> Claim {
         let Limits { capacity, cost, .. } = self.limits;
         let mut want = self.demand.wanted(ledger, (cost, capacity), processes, timing, now).min(capacity);
@@ -96,8 +97,8 @@ impl Account {
         ledger.grant(lease.tokens.min(self.limits.capacity).saturating_sub(self.claimed));
     }
 
-    /// Counts what the local share has earned until `now`, and begins it if it has not begun: the process keeps at most its
-    /// share of the capacity, or begins with its share of the initial tokens if it never had a lease.
+    /// Counts what the local share has earned until `now`, and begins it if it has not begun: the process keeps at most
+    /// its share of the capacity, or begins with its share of the initial tokens if it never had a lease.
     pub fn use_local_share(&mut self, ledger: &Ledger, processes: u64, now: u64) {
         let Limits { capacity, refill, initial, cost, .. } = self.limits;
         let Some(LocalShare { at, earned }) = &mut self.local else {
@@ -121,7 +122,8 @@ impl Account {
         // A share below the cost of one retry would never allow one.
         let room = (capacity / processes).max(cost).saturating_sub(ledger.held());
         let rewards_held = rewards.min(room);
-        // The store does not refill while it is away, so this counts as earned. A success meanwhile is counted next time.
+        // The store does not refill while it is away, so this counts as earned. A success meanwhile is counted next
+        // time.
         let refilled = u64::try_from(refilled).unwrap_or(u64::MAX).min(room - rewards_held);
         ledger.earn(refilled);
         *earned = earned.wrapping_add(rewards).wrapping_add(refilled);

@@ -61,7 +61,8 @@ impl State {
             settle: 0,
         };
         if claim.epoch != 0 {
-            // The bucket was lost, and what it had may have been spent. What time earns until all have reported is theirs.
+            // The bucket was lost, and what it had may have been spent. What time earns until all have reported is
+            // theirs.
             let missed = claim.limits.refill as f64 * settling(timing) as f64 / SECOND as f64;
             state.tokens = -missed.floor() as i64;
             state.settle = now + settling(timing);
@@ -73,7 +74,8 @@ impl State {
     fn pass_time(&mut self, report: &Report, timing: &Timing, now: i64) -> i64 {
         let mut elapsed = now - self.at;
         if elapsed > timing.lease as i64 {
-            // Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is granted.
+            // Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is
+            // granted.
             self.settle = now + settling(timing);
         }
         // After a step of the clock backwards, settling would last until the old time is reached again.
@@ -126,8 +128,8 @@ impl State {
         let mut lease = known.lease - difference(claim.spent, known.spent);
         let earned = difference(claim.earned, known.earned);
         if lease < 0 {
-            // A fleet is without retries for at most the time of one capacity. What was spent of what processes have refilled
-            // alone is no debt: that is earned, and in reserve until all have reported.
+            // A fleet is without retries for at most the time of one capacity. What was spent of what processes have
+            // refilled alone is no debt: that is earned, and in reserve until all have reported.
             let least = -capacity - self.reserve - earned.max(0);
             self.tokens = (self.tokens + lease).max(least);
             lease = 0;
@@ -186,10 +188,11 @@ impl Bucket {
         Reply::Done { now, leases: vec![self.renew(id, report, claim, timing, now as i64)] }
     }
 
-    /// Renews the lease of a process; `None` if the report is old. The steps are those of `tokens.lua` in `stagger-redis`, in
-    /// its order.
+    /// Renews the lease of a process; `None` if the report is old. The steps are those of `tokens.lua` in
+    /// `stagger-redis`, in its order.
     ///
-    /// For example, with a capacity of 500, a refill of 50 a second, a cost of 5, and two processes that both want more:
+    /// For example, with a capacity of 500, a refill of 50 a second, a cost of 5, and two processes that both want
+    /// more:
     ///
     /// | step | tokens | lease of this process | outstanding |
     /// |---|--:|--:|--:|
@@ -218,11 +221,13 @@ impl Bucket {
         let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
         state.outstanding -= returned;
         if self.holders.len() == 0 {
-            // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it holds.
+            // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it
+            // holds.
             state.outstanding = 0;
         }
         state.take_back(returned, capacity, is_settling);
-        // Processes that were without the store have refilled their own shares since their leases ended, and report it as earned.
+        // Processes that were without the store have refilled their own shares since their leases ended, and report it
+        // as earned.
         let counted = elapsed.min(timing.lease as i64 - settling(timing));
         state.refill(&claim.limits, counted, now, is_settling);
 
@@ -261,8 +266,8 @@ mod tests {
         Limits { capacity: 500 * TOKEN, refill: 50 * TOKEN, initial: 500 * TOKEN, cost: 5 * TOKEN, reward: 0 };
     const EPOCH: u64 = 1_000 * SECOND;
 
-    /// Reports that the process has spent and earned so many tokens since its start, and wants as many as there are. Returns its
-    /// tokens, and those that are left.
+    /// Reports that the process has spent and earned so many tokens since its start, and wants as many as there are.
+    /// Returns its tokens, and those that are left.
     fn report(bucket: &mut Bucket, id: u64, (number, at): (u64, u64), spent: u64, earned: u64) -> (i64, i64) {
         let report = Report { number, expected: None, resync: false };
         let epoch = if number == 1 { 0 } else { EPOCH };
@@ -283,7 +288,8 @@ mod tests {
             let mut bucket = Bucket::default();
             let leased: i64 = (0..8).map(|id| report(&mut bucket, id, (1, 0), 0, 0).0).sum();
             assert_eq!(leased, 500, "the first one asks for all of it");
-            // The store is away. The first process spends its lease, and from the end of it on each spends its share of the refill.
+            // The store is away. The first process spends its lease, and from the end of it on each spends its share of
+            // the refill.
             let own = (away - 3) * 50 / 8;
             for id in 0..8 {
                 let spent = if id == 0 { 500 + own } else { own };

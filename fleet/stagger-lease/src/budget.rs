@@ -6,8 +6,8 @@ use stagger_core::guard::{BudgetPermit, ServerHealth};
 use crate::claim::Limits;
 use crate::ledger::Ledger;
 
-/// Takes the cost of a retry out of the ledger if the process holds it. Calls `report` once when the process begins to run short
-/// of tokens: it reports early then, as its allowance permits.
+/// Takes the cost of a retry out of the ledger if the process holds it. Calls `report` once when the process begins to
+/// run short of tokens: it reports early then, as its allowance permits.
 #[inline]
 pub fn try_acquire(ledger: &Ledger, cost: u64, report: impl FnOnce()) -> Option<BudgetPermit> {
     let is_granted = ledger.try_spend(cost);

@@ -57,8 +57,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns whether the store's clock is not what the process expects, so that it has to ask again: the report lay in a buffer, or the
-    /// clock has jumped.
+    /// Returns whether the store's clock is not what the process expects, so that it has to ask again: the report lay
+    /// in a buffer, or the clock has jumped.
     #[must_use]
     pub fn contradicts(&self, now: u64) -> bool {
         self.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !self.resync

@@ -71,9 +71,9 @@ impl Times {
 }
 
 impl Holders {
-    /// Ends the leases that were not renewed, and returns the sum of them; `lease` is where a record has it. After a step of the
-    /// clock backwards, no lease is longer than a new one. Records stay for ten minutes: a process that was cut off reports what
-    /// it has spent since.
+    /// Ends the leases that were not renewed, and returns the sum of them; `lease` is where a record has it. After a
+    /// step of the clock backwards, no lease is longer than a new one. Records stay for ten minutes: a process that was
+    /// cut off reports what it has spent since.
     pub(crate) fn end_leases<R>(
         &mut self,
         records: &mut BTreeMap<u64, R>,
@@ -138,7 +138,8 @@ impl Holders {
     }
 }
 
-/// Returns when a lease ends in the store that is renewed now: later than in the process, which counts from its report on.
+/// Returns when a lease ends in the store that is renewed now: later than in the process, which counts from its report
+/// on.
 const fn last_end(timing: &Timing, now: i64) -> i64 {
     now + timing.lease as i64 * 5 / 4
 }

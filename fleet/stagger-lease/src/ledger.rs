@@ -7,10 +7,10 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The tokens of one target in one process, in millionths, and what it has counted: all that calls touch.
 ///
-/// At any time `held + spent − released` is what the process was granted. A reader that takes `released`, `held` and `spent`
-/// in this order, while a writer adds to `spent` before it takes from `held`, and to `held` before it adds to `released`,
-/// never reads less than that: what a retry in between changes makes a claim too large, which the next one corrects. In any other
-/// order a retry could be granted twice.
+/// At any time `held + spent − released` is what the process was granted. A reader that takes `released`, `held` and
+/// `spent` in this order, while a writer adds to `spent` before it takes from `held`, and to `held` before it adds to
+/// `released`, never reads less than that: what a retry in between changes makes a claim too large, which the next one
+/// corrects. In any other order a retry could be granted twice.
 ///
 /// Core's loom models compile this file.
 #[derive(Debug)]
@@ -121,7 +121,8 @@ impl Ledger {
         self.asked.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns whether the caller is the first to find the process short of tokens since [`settle_short`](Self::settle_short).
+    /// Returns whether the caller is the first to find the process short of tokens since
+    /// [`settle_short`](Self::settle_short).
     pub fn is_newly_short(&self, below: u64) -> bool {
         self.held() < below && !self.is_short.load(Ordering::Relaxed) && !self.is_short.swap(true, Ordering::Relaxed)
     }

@@ -88,19 +88,22 @@ impl Process {
         report.min(self.next_tick(now))
     }
 
-    /// Returns when the next [`tick`](Self::tick) is due, after `now`: at the end of the leases, or to refill a local share.
+    /// Returns when the next [`tick`](Self::tick) is due, after `now`: at the end of the leases, or to refill a local
+    /// share.
     #[must_use]
     pub fn next_tick(&self, now: u64) -> u64 {
         if self.is_local { now + self.timing.period / 4 } else { self.ends.max(now) }
     }
 
-    /// Returns the earliest time of the next report: at most one per period, and three at once, so `T + 3` in `T` periods.
+    /// Returns the earliest time of the next report: at most one per period, and three at once, so `T + 3` in `T`
+    /// periods.
     fn reports_from(&self, is_early: bool) -> u64 {
         let allowed = self.whole.saturating_sub((BURST - 1) * self.timing.period).max(self.blocked);
         if is_early { allowed } else { allowed.max(self.due) }
     }
 
-    /// Begins a report at `now`. The next regular one is due after a period, moved by `jitter` tenths of a per mille of it.
+    /// Begins a report at `now`. The next regular one is due after a period, moved by `jitter` tenths of a per mille of
+    /// it.
     pub fn report(&mut self, jitter: i16, now: u64) -> Report {
         let period = self.timing.period;
         self.whole = self.whole.max(now) + period;

@@ -14,8 +14,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a reply may take. A store that hangs answers neither; without these limits nothing would fall back.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Returns the time in microseconds over which the first connection is spread, because a deployment starts all processes at
-/// once: a fifth of what a process waits for its first reply.
+/// Returns the time in microseconds over which the first connection is spread, because a deployment starts all
+/// processes at once: a fifth of what a process waits for its first reply.
 #[must_use]
 pub const fn first_spread(timing: &Timing) -> u64 {
     if timing.patience < 5 { 1 } else { timing.patience / 5 }

@@ -21,9 +21,9 @@ use stagger_lease::claim::Timing;
 
 /// The connection of this process to the other processes of its fleet, through a store.
 ///
-/// It owns one background task, which makes at most `T + 3` calls of the store in T seconds, and one when it ends, whatever the
-/// load and the number of targets. Clones share it. The task ends, and hands all leases back, when the last clone and the last guard of the fleet
-/// are dropped.
+/// It owns one background task, which makes at most `T + 3` calls of the store in T seconds, and one when it ends,
+/// whatever the load and the number of targets. Clones share it. The task ends, and hands all leases back, when the
+/// last clone and the last guard of the fleet are dropped.
 ///
 /// The store may be away at any time, also at the start.
 #[derive(Clone)]
@@ -80,24 +80,24 @@ pub struct ControlsSnapshot {
 }
 
 impl Fleet {
-    /// Creates a builder. `url` is the address of the store, such as `redis://host:6379/0`, and `processes` the number of
-    /// processes that usually run: if the store is away, each uses that part of every budget. Too small a number lets the
-    /// fleet exceed its budgets then, too large a number wastes a part of them.
+    /// Creates a builder. `url` is the address of the store, such as `redis://host:6379/0`, and `processes` the number
+    /// of processes that usually run: if the store is away, each uses that part of every budget. Too small a number
+    /// lets the fleet exceed its budgets then, too large a number wastes a part of them.
     pub const fn builder(url: &str, processes: u32) -> FleetBuilder<'_> {
         FleetBuilder::new(Address::Server(url), processes)
     }
 
-    /// Creates a builder for the primary that sentinels name: `sentinels` are their addresses, and `service` is the name of the
-    /// service in the form of a URL, which also says how to connect to its servers, such as `redis://:password@mymaster/0`. For
-    /// `processes`, see [`builder`](Self::builder).
+    /// Creates a builder for the primary that sentinels name: `sentinels` are their addresses, and `service` is the
+    /// name of the service in the form of a URL, which also says how to connect to its servers, such as
+    /// `redis://:password@mymaster/0`. For `processes`, see [`builder`](Self::builder).
     #[cfg(feature = "sentinel")]
     #[cfg_attr(docsrs, doc(cfg(feature = "sentinel")))]
     pub const fn sentinel<'a>(sentinels: &'a [&'a str], service: &'a str, processes: u32) -> FleetBuilder<'a> {
         FleetBuilder::new(Address::Sentinel { sentinels, service }, processes)
     }
 
-    /// Creates a builder for a cluster: `nodes` are the addresses of some of its nodes. All keys of a namespace are in one slot.
-    /// For `processes`, see [`builder`](Self::builder).
+    /// Creates a builder for a cluster: `nodes` are the addresses of some of its nodes. All keys of a namespace are in
+    /// one slot. For `processes`, see [`builder`](Self::builder).
     #[cfg(feature = "cluster")]
     #[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
     pub const fn cluster<'a>(nodes: &'a [&'a str], processes: u32) -> FleetBuilder<'a> {
@@ -124,22 +124,23 @@ impl Fleet {
         SharedBreakerBuilder::new(&self.alive, &self.namespace, target)
     }
 
-    /// Creates the builder of an admission for `target`, such as the service's name, that all servers behind a balancer share: `rate` clients a
-    /// second together. Range: 1 to 1,000,000,000.
+    /// Creates the builder of an admission for `target`, such as the service's name, that all servers behind a balancer
+    /// share: `rate` clients a second together. Range: 1 to 1,000,000,000.
     ///
-    /// `secret` seals reservations, so that each server can tell those of the others from made-up ones. It is the same in all of
-    /// them: 16 random bytes, from where the program has its passwords. It is never sent to the store, nor logged.
+    /// `secret` seals reservations, so that each server can tell those of the others from made-up ones. It is the same
+    /// in all of them: 16 random bytes, from where the program has its passwords. It is never sent to the store, nor
+    /// logged.
     pub fn admission<'a>(&'a self, target: &'a str, rate: u32, secret: Secret) -> SharedAdmissionBuilder<'a> {
         SharedAdmissionBuilder::new(&self.alive, &self.namespace, target, rate, secret)
     }
 
-    /// Lets these controls obey those that an operator sets for all processes of the namespace, with `stagger control` or a
-    /// [`ControlStore`](crate::ControlStore). They are in force one period (a second) and a round trip later.
+    /// Lets these controls obey those that an operator sets for all processes of the namespace, with `stagger control`
+    /// or a [`ControlStore`](crate::ControlStore). They are in force one period (a second) and a round trip later.
     ///
-    /// Until the store has some, and after it has lost them, the controls stay as they are, so those of the environment hold at the
-    /// start. Without the store the last ones stay in force, until their end if they have one;
-    /// [`controls_snapshot`](Self::controls_snapshot) has their age. At their end every target is enforced. A fleet has one set
-    /// of controls: the last call counts.
+    /// Until the store has some, and after it has lost them, the controls stay as they are, so those of the environment
+    /// hold at the start. Without the store the last ones stay in force, until their end if they have one;
+    /// [`controls_snapshot`](Self::controls_snapshot) has their age. At their end every target is enforced. A fleet has
+    /// one set of controls: the last call counts.
     pub fn controls(&self, controls: &RetryControls) {
         self.alive.0.obey(controls.clone());
     }
@@ -158,9 +159,9 @@ impl Fleet {
         })
     }
 
-    /// Waits until the background task has ended: its last report hands all leases back, so that others have them at once and not
-    /// after four seconds. Drop all guards of the fleet before: while there is one, or a clone of the fleet, the task does not
-    /// end. It takes as long as a reply, 250 ms at most, and nothing without a connection.
+    /// Waits until the background task has ended: its last report hands all leases back, so that others have them at
+    /// once and not after four seconds. Drop all guards of the fleet before: while there is one, or a clone of the
+    /// fleet, the task does not end. It takes as long as a reply, 250 ms at most, and nothing without a connection.
     ///
     /// # Cancel safety
     /// The task ends as well if the future is dropped.
@@ -203,9 +204,9 @@ impl<'a> FleetBuilder<'a> {
         Self { namespace, ..self }
     }
 
-    /// Sets how long a process that never had a reply waits for one before it uses its local shares. Its first connection is
-    /// spread over a fifth of this time, because a deployment starts all processes at once. Default: 1 s. Range: 10 ms to 1 s;
-    /// other values count as the nearer limit.
+    /// Sets how long a process that never had a reply waits for one before it uses its local shares. Its first
+    /// connection is spread over a fifth of this time, because a deployment starts all processes at once. Default: 1 s.
+    /// Range: 10 ms to 1 s; other values count as the nearer limit.
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience: patience.clamp(Duration::from_millis(10), PATIENCE), ..self }
     }
@@ -218,8 +219,8 @@ impl<'a> FleetBuilder<'a> {
     /// Starts the background task in the current tokio runtime. Does not wait for the store.
     ///
     /// # Errors
-    /// Every problem at once: an address that cannot be used, no expected processes, a namespace without a name or with one of
-    /// more than 128 bytes, no tokio runtime. Never because the store is away.
+    /// Every problem at once: an address that cannot be used, no expected processes, a namespace without a name or with
+    /// one of more than 128 bytes, no tokio runtime. Never because the store is away.
     pub fn build(self) -> Result<Fleet, SettingsError> {
         let Self { address, processes, namespace, patience, listener } = self;
         let mut problems = Vec::new();

@@ -1,8 +1,8 @@
-//! Guards for a fleet: a retry budget, a quiet period, admission and operator controls for all processes of a service, shared through
-//! Redis or Valkey.
+//! Guards for a fleet: a retry budget, a quiet period, admission and operator controls for all processes of a service,
+//! shared through Redis or Valkey.
 //!
-//! A hundred processes with a budget of 500 tokens each are a burst of 10,000 retries. [`SharedTokens`] is one budget for all of
-//! them:
+//! A hundred processes with a budget of 500 tokens each are a burst of 10,000 retries. [`SharedTokens`] is one budget
+//! for all of them:
 //!
 //! ```no_run
 //! // It needs a runtime, and a store to be of use.
@@ -45,30 +45,32 @@
 //!
 //! [`SharedAdmission`] is one virtual queue for the clients of all servers behind a balancer.
 //!
-//! [`Fleet::controls`] lets [`RetryControls`](stagger::control::RetryControls) obey what an operator sets once for all, with
-//! `stagger control` or a [`ControlStore`].
+//! [`Fleet::controls`] lets [`RetryControls`](stagger::control::RetryControls) obey what an operator sets once for all,
+//! with `stagger control` or a [`ControlStore`].
 //!
 //! # How it works
 //!
-//! A process holds a *lease*: tokens that it may spend alone for three seconds. [Acquiring a permit](SharedTokens) touches
-//! local atomics and never waits. One background task per [`Fleet`] reports to the store each second what the process has
-//! spent and earned, and whether it was told to wait, for all guards in one call, and receives its next leases and what the others
-//! were told. A process that runs short, or was told to wait, reports earlier; there
-//! are never more than `T + 3` reports in T seconds, and one at the end of the process. A connection must be made in 500 ms, and a reply must come in 250 ms. After a
-//! failure the task reconnects by a policy of stagger, with full jitter up to one second.
+//! A process holds a *lease*: tokens that it may spend alone for three seconds. [Acquiring a permit](SharedTokens)
+//! touches local atomics and never waits. One background task per [`Fleet`] reports to the store each second what the
+//! process has spent and earned, and whether it was told to wait, for all guards in one call, and receives its next
+//! leases and what the others were told. A process that runs short, or was told to wait, reports earlier; there are
+//! never more than `T + 3` reports in T seconds, and one at the end of the process. A connection must be made in 500
+//! ms, and a reply must come in 250 ms. After a failure the task reconnects by a policy of stagger, with full jitter up
+//! to one second.
 //!
-//! Counters are cumulative, so a lost reply or a failover to a replica that lacks the last second is repaired by the next report.
-//! Only durations travel: the clocks of the processes do not matter, and the store's clock may jump.
+//! Counters are cumulative, so a lost reply or a failover to a replica that lacks the last second is repaired by the
+//! next report. Only durations travel: the clocks of the processes do not matter, and the store's clock may jump.
 //!
 //! # Without the store
 //!
-//! No call and no constructor fails because the store is away. If there is no reply for three seconds (one second at the start),
-//! a process uses its *local share*: capacity and refill, divided by the number of processes. That number is the larger of
-//! the expected one and the largest that the store has seen. When the store is back, nothing is granted for 1.25 seconds, in which
-//! every process reports. The loss and the return are told once, as a [`FleetEvent`] and with the features below.
+//! No call and no constructor fails because the store is away. If there is no reply for three seconds (one second at
+//! the start), a process uses its *local share*: capacity and refill, divided by the number of processes. That number
+//! is the larger of the expected one and the largest that the store has seen. When the store is back, nothing is
+//! granted for 1.25 seconds, in which every process reports. The loss and the return are told once, as a [`FleetEvent`]
+//! and with the features below.
 //!
-//! What the fleet may spend beyond one bucket, with C the capacity, R the refill per second, E the divisor, N the number of
-//! processes, and T the seconds without the store:
+//! What the fleet may spend beyond one bucket, with C the capacity, R the refill per second, E the divisor, N the
+//! number of processes, and T the seconds without the store:
 //!
 //! | failure | tokens at most |
 //! |---|---|
@@ -81,11 +83,11 @@
 //! | the store's clock jumps | R for a jump below one second, which is not noticed; 0 for a longer one |
 //! | two versions with different limits run side by side | the larger capacity; the limits of the last report are in force |
 //!
-//! After an overshoot the fleet has a debt, which is at most one capacity: it is paid by refill and rewards before there are
-//! leases again.
+//! After an overshoot the fleet has a debt, which is at most one capacity: it is paid by refill and rewards before
+//! there are leases again.
 //!
-//! A [`SharedWindow`] grants nothing for 1.25 seconds after a loss of data, in which all processes report their calls and retries of
-//! the last ttl. Beyond its bound there may be, with M the minimum per second:
+//! A [`SharedWindow`] grants nothing for 1.25 seconds after a loss of data, in which all processes report their calls
+//! and retries of the last ttl. Beyond its bound there may be, with M the minimum per second:
 //!
 //! | failure | retries at most |
 //! |---|---|
@@ -95,13 +97,15 @@
 //! | the store loses its data, or a failover its last second | the retries of processes that ended within the ttl |
 //! | the store's clock jumps | for a jump below a second, the ratio of the calls of that time; for a longer one, as if the data were lost |
 //!
-//! If the runtime that the fleet was built in ends, nothing is refilled any more, and the processes spend what they hold.
+//! If the runtime that the fleet was built in ends, nothing is refilled any more, and the processes spend what they
+//! hold.
 //!
 //! # In the store
 //!
-//! Tested with Redis 7.0 and 6.2; the commands are in Redis since version 5, and in Valkey. All keys begin with `{stagger:<namespace>}:`, so those
-//! of a namespace are in one slot of a cluster, and all but the controls expire one hour after the last report. In names, `%`, `{`, `}`, `:`, spaces and
-//! control characters are escaped as `%` and two digits.
+//! Tested with Redis 7.0 and 6.2; the commands are in Redis since version 5, and in Valkey. All keys begin with
+//! `{stagger:<namespace>}:`, so those of a namespace are in one slot of a cluster, and all but the controls expire one
+//! hour after the last report. In names, `%`, `{`, `}`, `:`, spaces and control characters are escaped as `%` and two
+//! digits.
 //!
 //! | key | type | for |
 //! |---|---|---|
@@ -117,16 +121,19 @@
 //! | `controls` | hash | the text of the operator controls, its note, version and end; expires after 30 days without a report |
 //! | `controls-changes` | list | the last 100 changes, the newest first: the note, and the text after a line break; expires likewise |
 //!
-//! One script makes a report, and another sets controls. They are called by their digests, so two releases with different scripts run side by side. An account needs `EVALSHA`,
-//! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and
-//! `ZREMRANGEBYSCORE` on these keys, for a token bucket or a window. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HSET`, `ZADD`, `ZREM`,
-//! `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. A breaker needs `EVALSHA`, `SCRIPT LOAD`, `TIME`,
-//! `PEXPIRE`, `ZADD`, `ZREM`, `ZCARD` and `ZREMRANGEBYSCORE`. An admission needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
-//! `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD` and `ZRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`,
-//! and setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store must not evict them: `noeviction`, or a `volatile-` policy with room.
+//! One script makes a report, and another sets controls. They are called by their digests, so two releases with
+//! different scripts run side by side. An account needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
+//! `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD`, `ZSCORE`, `ZRANGEBYSCORE` and `ZREMRANGEBYSCORE` on these keys, for
+//! a token bucket or a window. A quiet period needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`,
+//! `HSET`, `ZADD`, `ZREM`, `ZCARD`, `ZRANGEBYSCORE`, `ZREVRANGE` and `ZREMRANGEBYSCORE`. A breaker needs `EVALSHA`,
+//! `SCRIPT LOAD`, `TIME`, `PEXPIRE`, `ZADD`, `ZREM`, `ZCARD` and `ZREMRANGEBYSCORE`. An admission needs `EVALSHA`,
+//! `SCRIPT LOAD`, `TIME`, `DEL`, `PEXPIRE`, `HMGET`, `HGET`, `HSET`, `HDEL`, `ZADD`, `ZREM`, `ZCARD` and
+//! `ZRANGEBYSCORE`. Obeying operator controls needs `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HMGET` and `PEXPIRE`, and
+//! setting them `EVALSHA`, `SCRIPT LOAD`, `TIME`, `HGET`, `HMGET`, `HSET`, `LPUSH`, `LTRIM` and `PEXPIRE`. The store
+//! must not evict them: `noeviction`, or a `volatile-` policy with room.
 //!
-//! A server is trusted to be Redis: a reply that is not one of the script is an error, and grants more than the capacity are cut,
-//! but the length of a reply is bounded by the client library's time limit alone.
+//! A server is trusted to be Redis: a reply that is not one of the script is an error, and grants more than the
+//! capacity are cut, but the length of a reply is bounded by the client library's time limit alone.
 //!
 //! # Features
 //!

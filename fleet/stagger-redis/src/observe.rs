@@ -3,8 +3,8 @@
 use crate::event::FleetEvent;
 use crate::target::Registry;
 
-/// Gives the description and the unit of every metric of this crate to the recorder of the `metrics` crate. Call it once, after
-/// the recorder was installed, along with [`stagger::observe::describe_metrics`].
+/// Gives the description and the unit of every metric of this crate to the recorder of the `metrics` crate. Call it
+/// once, after the recorder was installed, along with [`stagger::observe::describe_metrics`].
 ///
 /// ```
 /// stagger_redis::describe_metrics();

@@ -241,7 +241,8 @@ pub(crate) struct Registry {
     begun: Instant,
     /// The expected number of processes.
     expected: u64,
-    /// What to add to the process's clock for the time of the store, in microseconds. Before the first reply, that of the machine.
+    /// What to add to the process's clock for the time of the store, in microseconds. Before the first reply, that of
+    /// the machine.
     offset: AtomicI64,
 }
 

@@ -1,8 +1,8 @@
 //! Reads the retry settings of other systems.
 //!
-//! [`read`] finds what a configuration says about retries, restarts and probes. It keeps three things apart: what the file
-//! states, what applies because the system has a default, and what cannot be said as a policy. Every value has its place
-//! in the file. [`export`] is the other direction: it writes a policy for another system, and lists what is lost.
+//! [`read`] finds what a configuration says about retries, restarts and probes. It keeps three things apart: what the
+//! file states, what applies because the system has a default, and what cannot be said as a policy. Every value has its
+//! place in the file. [`export`] is the other direction: it writes a policy for another system, and lists what is lost.
 //!
 //! ```
 //! use stagger_config::{Limit, read};
@@ -40,12 +40,12 @@ pub use position::{Position, Span};
 
 /// Reads what a configuration says about retries, in the order of the file.
 ///
-/// The format is found by the content, not by the name: pass it if the content does not tell. A file may contain several
-/// documents for several systems; those that have nothing to do with retries yield no entries.
+/// The format is found by the content, not by the name: pass it if the content does not tell. A file may contain
+/// several documents for several systems; those that have nothing to do with retries yield no entries.
 ///
 /// # Errors
-/// [`ReadError`] with the place, if the text is not valid in any syntax that is known here, is longer than 64 MiB, is nested
-/// deeper than 200 values, has aliases that expand to more than 200,000 values, or is not of the format.
+/// [`ReadError`] with the place, if the text is not valid in any syntax that is known here, is longer than 64 MiB, is
+/// nested deeper than 200 values, has aliases that expand to more than 200,000 values, or is not of the format.
 pub fn read(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError> {
     formats::read(text, format)
 }

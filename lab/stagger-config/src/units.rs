@@ -108,8 +108,8 @@ pub(crate) fn go(text: &str) -> Option<Duration> {
 /// The maximum of protobuf's `Duration`, about 10,000 years, in seconds.
 const MAX_PROTOBUF_SECS: u64 = 315_576_000_000;
 
-/// Parses the JSON of a protobuf duration exactly: seconds with up to nine decimals and an `s`. Also reads `.5s`, which gRPC in Go
-/// accepts and many configs for it contain.
+/// Parses the JSON of a protobuf duration exactly: seconds with up to nine decimals and an `s`. Also reads `.5s`, which
+/// gRPC in Go accepts and many configs for it contain.
 pub(crate) fn protobuf(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s')?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));

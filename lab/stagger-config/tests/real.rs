@@ -1,5 +1,5 @@
-//! The readers beside the systems themselves: nginx, HAProxy, Envoy and gRPC try as often as is read, the last two after the delays that
-//! are read, and systemd reads the same lengths.
+//! The readers beside the systems themselves: nginx, HAProxy, Envoy and gRPC try as often as is read, the last two
+//! after the delays that are read, and systemd reads the same lengths.
 
 #![cfg(target_os = "linux")]
 
@@ -287,7 +287,8 @@ fn envoy_makes_as_many_attempts_as_are_read_after_the_delays_that_are_read() {
     }
 }
 
-/// A server whose answers are failures, and a client with a service config; prints the times of the attempts, in seconds.
+/// A server whose answers are failures, and a client with a service config; prints the times of the attempts, in
+/// seconds.
 const GRPC: &str = r"
 import sys, time, grpc
 from concurrent.futures import ThreadPoolExecutor

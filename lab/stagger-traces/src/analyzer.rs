@@ -15,9 +15,10 @@ const MAX_SPANS: usize = 100_000;
 
 /// Finds retries in any number of files.
 ///
-/// A trace is put together from spans of all files in the order in which they are read. At most 100,000 spans are held; then the
-/// trace that has waited longest for a span is closed. If the spans of a trace are further apart, as in files of one service each, it
-/// is counted in parts: [`Report::traces_split`] has their number, and [`with_max_spans`](Self::with_max_spans) holds more.
+/// A trace is put together from spans of all files in the order in which they are read. At most 100,000 spans are held;
+/// then the trace that has waited longest for a span is closed. If the spans of a trace are further apart, as in files
+/// of one service each, it is counted in parts: [`Report::traces_split`] has their number, and
+/// [`with_max_spans`](Self::with_max_spans) holds more.
 #[derive(Debug)]
 pub struct Analyzer {
     names: Names,
@@ -49,8 +50,9 @@ impl Analyzer {
     /// Reads a file to its end: OTLP/JSON or Jaeger's JSON, one value or several.
     ///
     /// # Errors
-    /// [`ReadError`] with the place, if the reader fails, the text is not JSON, a value has another type than the format says, is nested
-    /// deeper than 127 values, or a text is longer than 16 MiB. What came before it has been counted.
+    /// [`ReadError`] with the place, if the reader fails, the text is not JSON, a value has another type than the
+    /// format says, is nested deeper than 127 values, or a text is longer than 16 MiB. What came before it has been
+    /// counted.
     pub fn read(&mut self, reader: impl Read) -> Result<(), ReadError> {
         read(reader, self)
     }

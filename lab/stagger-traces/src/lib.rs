@@ -1,8 +1,9 @@
 //! Finds retries in traces, and what makes them storms.
 //!
-//! An [`Analyzer`] reads OTLP/JSON (an object, or one per line as collectors write it) and Jaeger's JSON as a stream, in memory that does
-//! not grow with the file, and returns a [`Report`]: the services that call one another and how often, layers that multiply one another, delays that are
-//! equal for all, attempts whose caller has given up, hints that are ignored, and storms.
+//! An [`Analyzer`] reads OTLP/JSON (an object, or one per line as collectors write it) and Jaeger's JSON as a stream,
+//! in memory that does not grow with the file, and returns a [`Report`]: the services that call one another and how
+//! often, layers that multiply one another, delays that are equal for all, attempts whose caller has given up, hints
+//! that are ignored, and storms.
 //!
 //! ```
 //! use stagger_traces::Analyzer;
@@ -31,9 +32,10 @@
 //!
 //! # What is a retry
 //!
-//! Client spans with the same parent, name and peer, one after the other, each but the last failed; or those that say so with
-//! `http.request.resend_count`. A redirect or a request for credentials before it is no failure, spans that overlap are parallel, and a
-//! success before it makes it another call. Times are compared within a service only, because clocks differ.
+//! Client spans with the same parent, name and peer, one after the other, each but the last failed; or those that say
+//! so with `http.request.resend_count`. A redirect or a request for credentials before it is no failure, spans that
+//! overlap are parallel, and a success before it makes it another call. Times are compared within a service only,
+//! because clocks differ.
 
 mod analyzer;
 mod error;

@@ -12,7 +12,8 @@ pub struct Report {
     pub spans: u64,
     /// Traces that were put together.
     pub traces: u64,
-    /// Traces that were closed before the end of the files, to make room. Spans that came for them later make traces of their own.
+    /// Traces that were closed before the end of the files, to make room. Spans that came for them later make traces of
+    /// their own.
     pub traces_closed_early: u64,
     /// Traces of which spans came after they had been closed: they are counted in parts.
     pub traces_split: u64,

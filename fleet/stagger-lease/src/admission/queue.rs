@@ -11,7 +11,8 @@ use super::settings::AdmissionLimits;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The time of the capacity that is kept for reservations in addition to the burst: a balancer does not divide clients evenly.
+/// The time of the capacity that is kept for reservations in addition to the burst: a balancer does not divide clients
+/// evenly.
 const KEPT: u64 = SECOND;
 /// How much earlier than its time a client is admitted: servers agree on the time up to a round trip to the store.
 const EARLY: u64 = SECOND / 4;
@@ -22,13 +23,16 @@ const SERVER: u64 = (1 << 10) - 1;
 
 /// The admission of one server: its part of a virtual queue that all servers share.
 ///
-/// Capacity is a line of instants, in which each admission takes an interval; the interval is that of the rate times the share. A
-/// client without a token is admitted if the line is at most the burst ahead of the time, and one that has come at its reserved
-/// time if it is at most a second more ahead. So `share · (rate · (T + 1 s) + burst)` bounds all admissions, whatever tokens are shown.
+/// Capacity is a line of instants, in which each admission takes an interval; the interval is that of the rate times
+/// the share. A client without a token is admitted if the line is at most the burst ahead of the time, and one that has
+/// come at its reserved time if it is at most a second more ahead. So `share · (rate · (T + 1 s) + burst)` bounds all
+/// admissions, whatever tokens are shown.
 ///
-/// Reservations are another line. Any server honors those of any other: their times are of a clock that all servers share.
+/// Reservations are another line. Any server honors those of any other: their times are of a clock that all servers
+/// share.
 ///
-/// Times are nanoseconds of the server's monotonic clock. `offset` is what to add for the time of the fleet. Thread-safe and lock-free.
+/// Times are nanoseconds of the server's monotonic clock. `offset` is what to add for the time of the fleet.
+/// Thread-safe and lock-free.
 #[derive(Debug)]
 pub struct Queue {
     limits: AdmissionLimits,
@@ -66,8 +70,8 @@ pub struct QueueSnapshot {
 }
 
 impl Queue {
-    /// Creates the queue of one of so many servers at `now`: it has that part of the rate until there is a lease, and begins without a
-    /// burst. `server` is a number that tells it apart from the others.
+    /// Creates the queue of one of so many servers at `now`: it has that part of the rate until there is a lease, and
+    /// begins without a burst. `server` is a number that tells it apart from the others.
     #[must_use]
     pub fn new(limits: AdmissionLimits, processes: u64, server: u64, now: u64) -> Self {
         let share = local_share(&limits, processes);
@@ -116,9 +120,9 @@ impl Queue {
         Admit::At(Reservation { after: Duration::from_nanos(position - now), token })
     }
 
-    /// Admits a client with a token of any server, once. A client that is too early gets the time to wait, for the same reservation. If
-    /// there is no capacity, it gets another reservation for this one. A token that is not valid counts as none, and gets no
-    /// new reservation.
+    /// Admits a client with a token of any server, once. A client that is too early gets the time to wait, for the same
+    /// reservation. If there is no capacity, it gets another reservation for this one. A token that is not valid counts
+    /// as none, and gets no new reservation.
     pub fn admit_reserved(&self, token: &ReservationToken, offset: i64, now: u64) -> Admit {
         let at = |wait: u64| Admit::At(Reservation { after: Duration::from_nanos(wait), token: *token });
         let invalid = || {
@@ -164,7 +168,8 @@ impl Queue {
         }
     }
 
-    /// Takes over what the store replied. A share that grows begins behind the reservations of all servers, which fill the rate.
+    /// Takes over what the store replied. A share that grows begins behind the reservations of all servers, which fill
+    /// the rate.
     pub fn on_lease(&self, lease: &ShareLease, now: u64) {
         let horizon = now.saturating_add(lease.horizon.saturating_mul(1_000).min(self.limits.max_wait));
         self.horizon.store(horizon, Ordering::Relaxed);

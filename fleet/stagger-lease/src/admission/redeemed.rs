@@ -4,7 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// How many positions are remembered: 512 KiB.
 const SIZE: usize = 1 << 16;
 
-/// The reserved positions that this server has redeemed lately: a table of fixed size, in which a newer one replaces an older one.
+/// The reserved positions that this server has redeemed lately: a table of fixed size, in which a newer one replaces an
+/// older one.
 pub(super) struct Redeemed {
     entries: Box<[AtomicU64]>,
 }

@@ -62,7 +62,8 @@ pub enum AdmissionProblem {
 }
 
 impl AdmissionSettings {
-    /// Creates settings with the defaults: a burst of 100 ms, a longest wait of five minutes, weight 1, no limit for this server.
+    /// Creates settings with the defaults: a burst of 100 ms, a longest wait of five minutes, weight 1, no limit for
+    /// this server.
     #[must_use]
     pub const fn new(rate: u32, secret: Secret) -> Self {
         Self { rate, burst: None, max_wait: Duration::from_secs(300), weight: 1, most: None, secret, accepted: None }

@@ -12,8 +12,8 @@ const MOST: usize = 100;
 
 /// The store's side of one admission: which server has which share of the rate.
 ///
-/// The shares in force never exceed the whole: a share grows only into what the others have given back in a report of their own, or
-/// what was not renewed for a lease and a quarter.
+/// The shares in force never exceed the whole: a share grows only into what the others have given back in a report of
+/// their own, or what was not renewed for a lease and a quarter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shares {
     state: Option<State>,

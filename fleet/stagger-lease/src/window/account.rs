@@ -6,8 +6,8 @@ use crate::account::Demand;
 use crate::claim::Timing;
 use crate::ledger::{Counted, Ledger};
 
-/// What a process knows about its lease on a shared window, besides the counters of the [`Ledger`]. A retry costs 1 there, and a first attempt
-/// earns 1.
+/// What a process knows about its lease on a shared window, besides the counters of the [`Ledger`]. A retry costs 1
+/// there, and a first attempt earns 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WindowAccount {
     limits: WindowLimits,
@@ -32,8 +32,8 @@ impl WindowAccount {
         let _ = self.take(ledger, u64::MAX, timing, now);
     }
 
-    /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the size
-    /// of the fleet.
+    /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the
+    /// size of the fleet.
     pub fn claim(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) -> WindowClaim {
         let want = self.demand.wanted(ledger, (1, self.allowed), processes, timing, now);
         self.claimed_of(ledger, want, Some(want), (timing, now))

@@ -4,7 +4,8 @@ use crate::claim::SECOND;
 
 /// Into how many slots the length of a window is divided.
 pub const PARTS: u64 = 20;
-/// The slots that reports have: a retry counts in its own and so many after it that the length of the window is always covered.
+/// The slots that reports have: a retry counts in its own and so many after it that the length of the window is always
+/// covered.
 pub const SLOTS: usize = 21;
 /// The slots in which a call counts: at most the length of the window, and the time until it is reported.
 pub(crate) const CALL_SLOTS: usize = 19;

@@ -30,8 +30,8 @@ impl History {
         }
     }
 
-    /// Takes over what the counters have grown by. Retries count as of now, and calls as of `longest` after the last time at the latest: a
-    /// process that was stopped does not move the calls of before.
+    /// Takes over what the counters have grown by. Retries count as of now, and calls as of `longest` after the last
+    /// time at the latest: a process that was stopped does not move the calls of before.
     pub(crate) fn count(&mut self, counted: &Counted, longest: u64, now: u64) {
         let newest = (now / self.length).max(self.newest);
         self.counts.shift(newest - self.newest);
@@ -52,7 +52,8 @@ impl History {
         (self.read_at, self.calls, self.retries) = (now, counted.earned, counted.spent);
     }
 
-    /// Takes back retries that were not made after all: the oldest, so that those that were made count for as long as they should.
+    /// Takes back retries that were not made after all: the oldest, so that those that were made count for as long as
+    /// they should.
     fn take_back(&mut self, mut retries: u64) {
         for slot in self.counts.retries.iter_mut().rev() {
             let taken = retries.min(*slot);

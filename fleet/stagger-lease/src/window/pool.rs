@@ -64,8 +64,8 @@ impl State {
 }
 
 impl Pool {
-    /// Handles a report of the process `id` on this window, at `now` by the store's clock, in microseconds. Returns nothing if
-    /// the report is old. The steps are those of `window.lua` in `stagger-redis`, in its order.
+    /// Handles a report of the process `id` on this window, at `now` by the store's clock, in microseconds. Returns
+    /// nothing if the report is old. The steps are those of `window.lua` in `stagger-redis`, in its order.
     pub fn report(
         &mut self,
         id: u64,
@@ -85,8 +85,8 @@ impl Pool {
         let mut state = match self.state {
             Some(state) if now >= state.at - SECOND as i64 => state,
             _ => {
-                // There was none, or its slots are those of a clock that has stepped back: all processes report all that they
-                // have counted, and until then nothing is granted.
+                // There was none, or its slots are those of a clock that has stepped back: all processes report all
+                // that they have counted, and until then nothing is granted.
                 *self = Self::default();
                 State { slot: now / slot_length, counts: Counts::default(), at: now, settle: settled, outstanding: 0 }
             }
@@ -105,7 +105,8 @@ impl Pool {
         let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
         state.outstanding -= returned;
         if self.holders.len() == 0 {
-            // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it holds.
+            // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it
+            // holds.
             state.outstanding = 0;
         }
 
@@ -127,7 +128,8 @@ impl Pool {
         let want = claim.want.map_or(-1, |want| want as i64);
         let demanding = self.holders.demanding(id, want > 2, timing, now);
         if now >= state.settle {
-            // If calls have become too old for what was leased for them, `left` is negative, and the lease is cut by that.
+            // If calls have become too old for what was leased for them, `left` is negative, and the lease is cut by
+            // that.
             let change = if left > 0 {
                 let most = (left / demanding).max(1);
                 (want - lease).clamp(0, left).min(most)

@@ -1,7 +1,8 @@
-//! Explores the protocol of a token bucket: three processes and a store, in every order of faults that the limits allow.
+//! Explores the protocol of a token bucket: three processes and a store, in every order of faults that the limits
+//! allow.
 //!
-//! A single bucket without a fleet is the reference: it is refilled all the time and pays for every retry. It must not fall
-//! below zero by more than the documented formula allows for the faults so far.
+//! A single bucket without a fleet is the reference: it is refilled all the time and pays for every retry. It must not
+//! fall below zero by more than the documented formula allows for the faults so far.
 //!
 //! Mistakes that a store could make are planted in what the bucket keeps, and must be found.
 
@@ -233,8 +234,8 @@ impl Tokens {
         }
     }
 
-    /// Returns how far the single bucket may be below zero. A store that was emptied learns late what the processes hold whose
-    /// reports are lost.
+    /// Returns how far the single bucket may be below zero. A store that was emptied learns late what the processes
+    /// hold whose reports are lost.
     fn allowed(&self) -> i64 {
         let late = if self.was_emptied { u64::from(self.lost) } else { 0 };
         self.allowed + (late * LIMITS.refill * TIMING.period / SECOND) as i64
@@ -290,7 +291,8 @@ impl World for Tokens {
             // It comes back for processes that have used their share of the initial tokens.
             Action::StoreDown | Action::ClockJump(_) => self.allowed += initial,
             Action::Cut(index) => {
-                // It may spend its lease, which returns to the others, or the share that it begins with if it never had one.
+                // It may spend its lease, which returns to the others, or the share that it begins with if it never had
+                // one.
                 let member = &self.members[index];
                 let share = if member.is_new { LIMITS.capacity / PROCESSES as u64 } else { 0 };
                 self.allowed += member.lease.max(member.counted.held).max(share) as i64;

@@ -1,4 +1,5 @@
-//! Processes that take turns to report, the store between them, and what may fail: the part that both explorations share.
+//! Processes that take turns to report, the store between them, and what may fail: the part that both explorations
+//! share.
 
 use crate::claim::{SECOND, Timing};
 

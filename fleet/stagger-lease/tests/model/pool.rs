@@ -1,8 +1,8 @@
-//! Explores the protocol of a shared window: three processes and a store, in every order of calls, retries and faults that the
-//! limits allow.
+//! Explores the protocol of a shared window: three processes and a store, in every order of calls, retries and faults
+//! that the limits allow.
 //!
-//! The reference is the list of all calls and retries: in no interval of the length of the window may there be more retries
-//! than the documented bound allows, and what the faults so far add to it.
+//! The reference is the list of all calls and retries: in no interval of the length of the window may there be more
+//! retries than the documented bound allows, and what the faults so far add to it.
 //!
 //! Mistakes that a store could make are planted in what the pool keeps, and must be found.
 

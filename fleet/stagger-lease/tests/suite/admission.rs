@@ -208,8 +208,8 @@ impl Fleet {
         self.sum(|server| server.is_alive)
     }
 
-    /// Returns the sum of the shares that are not granted by the store, or that it has known of for less than a lease: until then the
-    /// others may not have heard of them.
+    /// Returns the sum of the shares that are not granted by the store, or that it has known of for less than a lease:
+    /// until then the others may not have heard of them.
     fn local(&self, now: u64) -> u64 {
         let is_known = |server: &Server| server.leased_since.is_some_and(|since| now >= since + Timing::DEFAULT.lease);
         self.sum(|server| server.is_alive && !is_known(server))

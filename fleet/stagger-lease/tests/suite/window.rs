@@ -268,7 +268,8 @@ enum Happens {
     Jumps(i64),
 }
 
-/// Returns the worst excess over the bound of 24 fleets under loads that change, and how many of them kept their leases.
+/// Returns the worst excess over the bound of 24 fleets under loads that change, and how many of them kept their
+/// leases.
 fn worst(happens: Happens) -> (f64, u32) {
     let (mut worst, mut leased) = (0.0_f64, 0);
     for seed in 0..24 {

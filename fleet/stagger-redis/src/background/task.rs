@@ -140,8 +140,8 @@ impl State {
             && self.registry.controls().is_none()
     }
 
-    /// Takes over new guards, and returns whether to report early: a budget is short, a guard is new or no longer used, or there is
-    /// news of a quiet period.
+    /// Takes over new guards, and returns whether to report early: a budget is short, a guard is new or no longer used,
+    /// or there is news of a quiet period.
     fn take_targets(&mut self) -> bool {
         let now = self.now();
         let mut is_early = self.tokens.take(&self.registry, now) | self.windows.take(&self.registry, now);
@@ -373,8 +373,8 @@ impl State {
     }
 }
 
-/// Takes over the guards of one kind that share a view, and returns whether to report early: one is new, or has news. At the end of
-/// the process it still leaves those that it had.
+/// Takes over the guards of one kind that share a view, and returns whether to report early: one is new, or has news.
+/// At the end of the process it still leaves those that it had.
 fn take_views<T: Guard>(registry: &Registry, known: &mut Vec<Arc<T>>, has_news: impl Fn(&T) -> bool) -> bool {
     let former = core::mem::take(known);
     *known = if registry.is_closed() { former.clone() } else { registry.used() };

@@ -55,8 +55,8 @@ impl ObeyedControls {
         *self.lock()
     }
 
-    /// Takes over what the store replied, and returns what to tell about it. A store without controls changes nothing: it may
-    /// have lost them.
+    /// Takes over what the store replied, and returns what to tell about it. A store without controls changes nothing:
+    /// it may have lost them.
     pub(crate) fn on_reply(&self, reply: &ControlsReply, now: u64) -> Option<FleetEvent> {
         let mut known = self.lock();
         known.confirmed_at = Some(now);

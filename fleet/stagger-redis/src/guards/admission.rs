@@ -12,16 +12,17 @@ use crate::error::{SettingsError, SettingsProblem};
 use crate::store::keys::admission_keys;
 use crate::target::{AdmissionTarget, Alive, Held, Registry};
 
-/// Admission control with one virtual queue for all servers behind a balancer: a client that one server rejects returns at its
-/// reserved time to any of them.
+/// Admission control with one virtual queue for all servers behind a balancer: a client that one server rejects returns
+/// at its reserved time to any of them.
 ///
 /// ```text
 /// clients admitted in T seconds ≤ rate · T + burst                  if every reservation is shown once
 ///                               ≤ rate · (T + 1 s) + burst          whatever tokens are shown, at whatever servers
 /// ```
 ///
-/// Each server has a *share* of the rate, its weight divided by the weights of all that are there, and decides alone with it; a
-/// background task renews the share each second. No client waits for the store. Times of reservations are those of the store's clock.
+/// Each server has a *share* of the rate, its weight divided by the weights of all that are there, and decides alone
+/// with it; a background task renews the share each second. No client waits for the store. Times of reservations are
+/// those of the store's clock.
 ///
 /// | | |
 /// |---|---|
@@ -37,18 +38,19 @@ use crate::target::{AdmissionTarget, Alive, Held, Registry};
 /// | k servers cannot reach the store, and the others can | at most `k / processes · rate` more, until three seconds after they can |
 /// | the store's clock jumps | reservations that are pending are early or late by the jump |
 ///
-/// With N clients before servers that take C a second, each needs at most two attempts, and the last is in after N / C seconds, if the
-/// balancer divides clients by the weights: in turn, at random, or by connections. If it sends one server more, that server rejects
-/// them, although others have capacity.
+/// With N clients before servers that take C a second, each needs at most two attempts, and the last is in after N / C
+/// seconds, if the balancer divides clients by the weights: in turn, at random, or by connections. If it sends one
+/// server more, that server rejects them, although others have capacity.
 ///
-/// Pass it to `AdmissionLayer::with_control` of `stagger-http`, or `Sockets::builder_with` of `stagger-ws`, in an `Arc`. The times that
-/// they pass are not used: the guard reads the fleet's clock, which is tokio's.
+/// Pass it to `AdmissionLayer::with_control` of `stagger-http`, or `Sockets::builder_with` of `stagger-ws`, in an
+/// `Arc`. The times that they pass are not used: the guard reads the fleet's clock, which is tokio's.
 ///
 /// Clones share one share, and so do all of a fleet with the same target.
 ///
 /// # Cost
 ///
-/// Lock-free; one clock reading and a few atomic operations. 512 KiB per server, for the tokens that were redeemed lately.
+/// Lock-free; one clock reading and a few atomic operations. 512 KiB per server, for the tokens that were redeemed
+/// lately.
 #[derive(Clone)]
 pub struct SharedAdmission {
     held: Arc<Held<AdmissionTarget>>,
@@ -135,22 +137,23 @@ impl<'a> SharedAdmissionBuilder<'a> {
         Self { alive, namespace, target, settings: AdmissionSettings::new(rate, secret) }
     }
 
-    /// Sets how many clients all servers together may admit at once without a reservation, after a quiet time. Default: the clients of
-    /// 100 ms. Each server may admit at least one.
+    /// Sets how many clients all servers together may admit at once without a reservation, after a quiet time. Default:
+    /// the clients of 100 ms. Each server may admit at least one.
     pub const fn burst(mut self, burst: u32) -> Self {
         self.settings.burst = Some(burst);
         self
     }
 
-    /// Sets the longest wait for a reservation. Default: 5 minutes, the longest hint that clients follow by default. Range: above 0, at
-    /// most an hour.
+    /// Sets the longest wait for a reservation. Default: 5 minutes, the longest hint that clients follow by default.
+    /// Range: above 0, at most an hour.
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.settings.max_wait = max_wait;
         self
     }
 
-    /// Sets the weight of this server: its share of the rate is its part of the weights of all. Use the weight that the balancer has.
-    /// Default: 1. Range: 1 to 1,000,000. Until the first reply, and without the store, weights do not count.
+    /// Sets the weight of this server: its share of the rate is its part of the weights of all. Use the weight that the
+    /// balancer has. Default: 1. Range: 1 to 1,000,000. Until the first reply, and without the store, weights do not
+    /// count.
     pub const fn weight(mut self, weight: u32) -> Self {
         self.settings.weight = weight;
         self
@@ -162,10 +165,11 @@ impl<'a> SharedAdmissionBuilder<'a> {
         self
     }
 
-    /// Sets another secret whose reservations are honored as well, to change the secret without a restart of all servers at once. Default: none.
+    /// Sets another secret whose reservations are honored as well, to change the secret without a restart of all
+    /// servers at once. Default: none.
     ///
-    /// Deploy three times: the old secret, with the new one accepted; the new one, with the old one accepted; and, once the longest wait
-    /// is over, the new one alone. At any time every server honors what the others seal.
+    /// Deploy three times: the old secret, with the new one accepted; the new one, with the old one accepted; and, once
+    /// the longest wait is over, the new one alone. At any time every server honors what the others seal.
     pub const fn also_accept(mut self, secret: Secret) -> Self {
         self.settings.accepted = Some(secret);
         self
@@ -174,9 +178,10 @@ impl<'a> SharedAdmissionBuilder<'a> {
     /// Creates the admission.
     ///
     /// # Errors
-    /// Every problem at once: a target without a name or with one of more than 128 bytes; a rate of 0 or above a thousand million; a
-    /// burst of 0; a longest wait or a weight outside its range; a limit of this server below a millionth of the rate; a secret of
-    /// zero, also one that is only accepted. Then: the target has other settings in this fleet, or the fleet has 64 guards.
+    /// Every problem at once: a target without a name or with one of more than 128 bytes; a rate of 0 or above a
+    /// thousand million; a burst of 0; a longest wait or a weight outside its range; a limit of this server below a
+    /// millionth of the rate; a secret of zero, also one that is only accepted. Then: the target has other settings in
+    /// this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedAdmission, SettingsError> {
         let Self { alive, namespace, target, settings } = self;
         let limits = settings.limits();

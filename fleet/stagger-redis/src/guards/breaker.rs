@@ -12,16 +12,18 @@ use crate::protocol::opinion::{Changed, Opinion};
 use crate::store::keys::breaker_key;
 use crate::target::{Alive, BreakerTarget, Held, Registry};
 
-/// A circuit breaker that is advised by those of the other processes: if enough of them are open, this one needs half of the evidence.
+/// A circuit breaker that is advised by those of the other processes: if enough of them are open, this one needs half
+/// of the evidence.
 ///
 /// ```text
 /// advised = processes whose breaker is open ≥ max(2, a tenth of all), within ten seconds
 /// ```
 ///
-/// Each process has a [`CircuitBreaker`], which alone decides. What another process sees may be its own fault, or that of its
-/// path to the server, so its breaker does not open this one: advice is weighed with the own view, as [`Evidence::Half`]. Half of the
-/// failures in a row, or of the calls in a window, then open the breaker; the ratios stay. A process whose own calls succeed keeps
-/// its breaker closed, whatever the others say, and one process alone advises nobody.
+/// Each process has a [`CircuitBreaker`], which alone decides. What another process sees may be its own fault, or that
+/// of its path to the server, so its breaker does not open this one: advice is weighed with the own view, as
+/// [`Evidence::Half`]. Half of the failures in a row, or of the calls in a window, then open the breaker; the ratios
+/// stay. A process whose own calls succeed keeps its breaker closed, whatever the others say, and one process alone
+/// advises nobody.
 ///
 /// | | |
 /// |---|---|
@@ -31,13 +33,13 @@ use crate::target::{Alive, BreakerTarget, Held, Registry};
 /// | a process dies | its breaker counts for ten more seconds |
 /// | without the store | there is no advice, and each process has its own breaker |
 ///
-/// In virtual time, of twenty processes two have 50 calls per second, and eighteen one in two seconds. When the server dies, the last
-/// breaker is open after 6 s instead of 10 s, and 63 calls of the eighteen fail instead of 90, probes included. If two of twenty cannot reach a server that
-/// works, and one call in a hundred of the others fails, no call of these is rejected; if advice let a breaker open on its first failure,
-/// a quarter would be.
+/// In virtual time, of twenty processes two have 50 calls per second, and eighteen one in two seconds. When the server
+/// dies, the last breaker is open after 6 s instead of 10 s, and 63 calls of the eighteen fail instead of 90, probes
+/// included. If two of twenty cannot reach a server that works, and one call in a hundred of the others fails, no call
+/// of these is rejected; if advice let a breaker open on its first failure, a quarter would be.
 ///
-/// Use it where some processes call rarely, so that they would find out late. It does not help before the first processes have
-/// found out by themselves.
+/// Use it where some processes call rarely, so that they would find out late. It does not help before the first
+/// processes have found out by themselves.
 ///
 /// Clones share one breaker, and so do all of a fleet with the same target.
 ///
@@ -163,8 +165,8 @@ impl<'a> SharedBreakerBuilder<'a> {
         Self { alive, namespace, target, local: None }
     }
 
-    /// Sets the breaker of this process, with its rules. If the target has one in this process already, that one stays. Default:
-    /// [`CircuitBreaker::new`], which opens after five failures in a row.
+    /// Sets the breaker of this process, with its rules. If the target has one in this process already, that one stays.
+    /// Default: [`CircuitBreaker::new`], which opens after five failures in a row.
     pub fn local(self, breaker: CircuitBreaker) -> Self {
         Self { local: Some(breaker), ..self }
     }

@@ -19,7 +19,8 @@ const LONGEST_NOTE: usize = 1_024;
 /// Processes obey them with [`Fleet::controls`](crate::Fleet::controls). The text is that of
 /// [`RetryControls::apply`](stagger::control::RetryControls::apply); targets that it does not name are enforced.
 ///
-/// Each call connects if necessary (500 ms at most, 1 s to find a Sentinel's primary) and waits for the reply (250 ms at most).
+/// Each call connects if necessary (500 ms at most, 1 s to find a Sentinel's primary) and waits for the reply (250 ms
+/// at most).
 pub struct ControlStore {
     connection: Connection,
     keys: [String; 2],
@@ -58,7 +59,8 @@ impl ControlStore {
     /// Creates a store without connecting. `url` is its address, such as `rediss://host:6379/0`.
     ///
     /// # Errors
-    /// Every problem at once: an address that cannot be used, a namespace without a name or with one of more than 128 bytes.
+    /// Every problem at once: an address that cannot be used, a namespace without a name or with one of more than 128
+    /// bytes.
     pub fn new(url: &str, namespace: &str) -> Result<Self, SettingsError> {
         let mut problems = SettingsProblem::of_name(namespace);
         let connection = Connection::new(Address::Server(url)).map_err(|reason| {
@@ -79,13 +81,13 @@ impl ControlStore {
         Ok(self.call(-1, "", "", None).await?.1)
     }
 
-    /// Sets the controls, for `length` or without an end, if they are still those of `version`, which is 0 if none were ever
-    /// set. Returns them as they are then. A note is one line. The last 100 changes are kept.
+    /// Sets the controls, for `length` or without an end, if they are still those of `version`, which is 0 if none were
+    /// ever set. Returns them as they are then. A note is one line. The last 100 changes are kept.
     ///
     /// # Errors
-    /// [`ControlStoreError::Changed`] if they are not of that version any more, [`ControlStoreError::Invalid`] if the text has
-    /// more than 16 KiB or a problem or the note has more than 1 KiB, and [`ControlStoreError::Unreachable`], after which
-    /// they may be set or not.
+    /// [`ControlStoreError::Changed`] if they are not of that version any more, [`ControlStoreError::Invalid`] if the
+    /// text has more than 16 KiB or a problem or the note has more than 1 KiB, and [`ControlStoreError::Unreachable`],
+    /// after which they may be set or not.
     pub async fn set(
         &mut self,
         version: u64,

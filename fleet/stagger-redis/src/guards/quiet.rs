@@ -12,15 +12,15 @@ use crate::store::keys::quiet_keys;
 use crate::target::{Alive, Held, QuietTarget, Registry};
 use stagger_lease::claim::Timing;
 
-/// One pause for all processes of a fleet: when the server tells one of them to wait, the others learn it with their next
-/// report, at most a second later, and wait as well.
+/// One pause for all processes of a fleet: when the server tells one of them to wait, the others learn it with their
+/// next report, at most a second later, and wait as well.
 ///
 /// ```text
 /// end of the pause = max over processes of (when it was told + min(hint, max))
 /// ```
 ///
-/// Each process has a [`QuietPeriod`], which decides everything that a call asks; this guard tells the store when it is armed,
-/// and arms it when the store says so. No call waits for the store.
+/// Each process has a [`QuietPeriod`], which decides everything that a call asks; this guard tells the store when it is
+/// armed, and arms it when the store says so. No call waits for the store.
 ///
 /// | | |
 /// |---|---|
@@ -50,12 +50,12 @@ pub struct SharedQuietPeriod {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quorum {
-    /// One. The default, for targets that are a quota, such as the calls with one set of credentials: what a `429` says to one
-    /// process holds for all.
+    /// One. The default, for targets that are a quota, such as the calls with one set of credentials: what a `429` says
+    /// to one process holds for all.
     #[default]
     One,
-    /// At least two, and a tenth of the processes, within ten seconds: for targets that are a host, or many replicas behind a
-    /// balancer, of which one may send a `503` while the others work.
+    /// At least two, and a tenth of the processes, within ten seconds: for targets that are a host, or many replicas
+    /// behind a balancer, of which one may send a `503` while the others work.
     Several,
 }
 
@@ -74,8 +74,8 @@ pub struct SharedQuietPeriodBuilder<'a> {
 const SHORTEST: u64 = Timing::DEFAULT.period;
 
 impl SharedQuietPeriod {
-    /// Returns the quiet period of this process, for metrics and snapshots. It learns of a pause of the fleet when the next
-    /// call asks.
+    /// Returns the quiet period of this process, for metrics and snapshots. It learns of a pause of the fleet when the
+    /// next call asks.
     #[must_use]
     pub fn local(&self) -> &Arc<QuietPeriod> {
         &self.held.target.local
@@ -198,8 +198,8 @@ impl<'a> SharedQuietPeriodBuilder<'a> {
         Self { alive, namespace, target, local: None, quorum: Quorum::One }
     }
 
-    /// Sets the quiet period of this process, with its mode and bounds. Its [`max`](QuietPeriod::max) also bounds what the
-    /// fleet may be told. If the target has one in this process already, that one stays. Default:
+    /// Sets the quiet period of this process, with its mode and bounds. Its [`max`](QuietPeriod::max) also bounds what
+    /// the fleet may be told. If the target has one in this process already, that one stays. Default:
     /// [`QuietPeriod::new`], which lets calls wait and pauses for at most 5 min.
     pub fn local(self, quiet: QuietPeriod) -> Self {
         Self { local: Some(quiet), ..self }
@@ -213,8 +213,8 @@ impl<'a> SharedQuietPeriodBuilder<'a> {
     /// Creates the quiet period, open.
     ///
     /// # Errors
-    /// Every problem at once: a target without a name or with one of more than 128 bytes. Then: the target has another longest
-    /// pause or quorum in this fleet, or the fleet has 64 guards.
+    /// Every problem at once: a target without a name or with one of more than 128 bytes. Then: the target has another
+    /// longest pause or quorum in this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedQuietPeriod, SettingsError> {
         let Self { alive, namespace, target, local, quorum } = self;
         SettingsError::check(SettingsProblem::of_name(target))?;

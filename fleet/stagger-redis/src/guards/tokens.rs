@@ -20,23 +20,23 @@ const WHOLE: u64 = 1_000_000;
 /// ```
 ///
 /// A process holds a *lease*: tokens that it may spend alone for three seconds, and that a background task renews each
-/// second. A retry touches local atomics only; no call waits for the store or fails because of it. Leases count against the
-/// capacity, so the bound holds however many processes there are.
+/// second. A retry touches local atomics only; no call waits for the store or fails because of it. Leases count against
+/// the capacity, so the bound holds however many processes there are.
 ///
-/// Without the store, a process uses its share: the capacity and the refill divided by the number of processes, which is the
-/// expected number, or the largest that it has seen. The documentation of the [crate](crate#without-the-store) has what may be
-/// exceeded then.
+/// Without the store, a process uses its share: the capacity and the refill divided by the number of processes, which
+/// is the expected number, or the largest that it has seen. The documentation of the [crate](crate#without-the-store)
+/// has what may be exceeded then.
 ///
-/// Units: whole tokens. Clones share one lease, and so do all `SharedTokens` of a fleet with the same target. When the last
-/// one is dropped, the lease is handed back.
+/// Units: whole tokens. Clones share one lease, and so do all `SharedTokens` of a fleet with the same target. When the
+/// last one is dropped, the lease is handed back.
 ///
-/// Differs from [`Tokens`](stagger::budget::Tokens) in: there is one cost for every failure, and a success adds to the bucket
-/// of the fleet, so that its reward reaches a process with a later lease.
+/// Differs from [`Tokens`](stagger::budget::Tokens) in: there is one cost for every failure, and a success adds to the
+/// bucket of the fleet, so that its reward reaches a process with a later lease.
 ///
 /// # Cost
 ///
-/// Lock-free. A retry is a few atomic operations, and wakes the task if the process runs short of tokens; a success is one
-/// addition if there is a reward. The clock is never read.
+/// Lock-free. A retry is a few atomic operations, and wakes the task if the process runs short of tokens; a success is
+/// one addition if there is a reward. The clock is never read.
 #[derive(Clone)]
 pub struct SharedTokens {
     held: Arc<Held<TokenTarget>>,
@@ -58,8 +58,8 @@ pub struct SharedTokensBuilder<'a> {
 pub struct SharedTokensSnapshot {
     /// Whole tokens that this process holds.
     pub held: u64,
-    /// Whole tokens that were left for all processes at the last reply of the store; negative if the fleet has spent more
-    /// than it had.
+    /// Whole tokens that were left for all processes at the last reply of the store; negative if the fleet has spent
+    /// more than it had.
     pub left: i64,
 }
 
@@ -129,8 +129,8 @@ impl<'a> SharedTokensBuilder<'a> {
         self
     }
 
-    /// Sets what a success puts back. Default: 1, so that a fifth of all calls may be retries. With 0, only time refills the
-    /// bucket.
+    /// Sets what a success puts back. Default: 1, so that a fifth of all calls may be retries. With 0, only time
+    /// refills the bucket.
     pub const fn reward(mut self, tokens: u32) -> Self {
         self.settings.reward = tokens as u64;
         self
@@ -142,13 +142,14 @@ impl<'a> SharedTokensBuilder<'a> {
         self
     }
 
-    /// Creates the budget. It has no tokens until the store grants a lease, or until it uses its local share because there is
-    /// none.
+    /// Creates the budget. It has no tokens until the store grants a lease, or until it uses its local share because
+    /// there is none.
     ///
     /// # Errors
-    /// Every problem at once: a target without a name or with one of more than 128 bytes; a capacity outside its range; more
-    /// initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or more than
-    /// 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64 guards.
+    /// Every problem at once: a target without a name or with one of more than 128 bytes; a capacity outside its range;
+    /// more initial tokens, a higher cost or a larger reward than the capacity; a cost of 0; a refill period of 0, or
+    /// more than 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64
+    /// guards.
     pub fn build(self) -> Result<SharedTokens, SettingsError> {
         let Self { alive, namespace, target, settings } = self;
         let limits = settings.limits();

@@ -1,5 +1,5 @@
-//! Explores the store's side of a quiet period: three processes, in every order of calls, lost messages and deaths that the limits
-//! allow.
+//! Explores the store's side of a quiet period: three processes, in every order of calls, lost messages and deaths that
+//! the limits allow.
 
 use stagger_kit::{World, assert_found, explore};
 use stagger_lease::claim::Timing;
@@ -189,8 +189,8 @@ impl PausedFleet {
         member.pause = pause.values();
     }
 
-    /// Returns how many probes there may be. A process whose report is lost near the end does not hear that another has the
-    /// probe. If the store loses its data near the end, each process that was told to wait sends one.
+    /// Returns how many probes there may be. A process whose report is lost near the end does not hear that another has
+    /// the probe. If the store loses its data near the end, each process that was told to wait sends one.
     fn most_probes(&self) -> u8 {
         if self.was_emptied { PROCESSES as u8 } else { 1 + self.used }
     }

@@ -156,7 +156,8 @@ impl Fleet {
     }
 }
 
-/// A server that takes 120 requests per second, with a burst of 12, and refuses all for a time, with the rest of it as a hint.
+/// A server that takes 120 requests per second, with a burst of 12, and refuses all for a time, with the rest of it as
+/// a hint.
 struct Limited {
     tokens: f64,
     at: u64,
@@ -183,8 +184,8 @@ impl Limited {
     }
 }
 
-/// Runs the case: the server refuses all from 20 s to 30 s, and tells the first process alone, because the others make no
-/// calls for a second.
+/// Runs the case: the server refuses all from 20 s to 30 s, and tells the first process alone, because the others make
+/// no calls for a second.
 async fn q1(fault: Fault) -> Fleet {
     let (mut fleet, mut server) = (Fleet::new(Quorum::One, fault), Limited::refusing(20_000..30_000));
     fleet.run_until(19_990, |at, _| server.answer(at)).await;

@@ -33,8 +33,9 @@ pub(crate) enum Changed {
 impl Opinion {
     /// Notes the state of the breaker, and returns whether to report it early.
     ///
-    /// A breaker that opened on advice says nothing about the server that others do not know, and one that an operator holds open says
-    /// nothing at all: if they counted, advice could keep itself alive. A probe that fails is evidence of its own.
+    /// A breaker that opened on advice says nothing about the server that others do not know, and one that an operator
+    /// holds open says nothing at all: if they counted, advice could keep itself alive. A probe that fails is evidence
+    /// of its own.
     pub(crate) fn note(&self, state: BreakerState, cause: TransitionCause) -> bool {
         let is_open = match (state, cause) {
             (BreakerState::Open, TransitionCause::Advised | TransitionCause::Command) => false,

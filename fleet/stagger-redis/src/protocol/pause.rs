@@ -101,8 +101,8 @@ impl Pause {
         PauseClaim { told: unknown(&self.told), decided: unknown(&self.decided), longest, calls, is_wanted }
     }
 
-    /// Takes over what the store replied, and returns whether a pause has begun that was not known. No pause is longer than
-    /// `longest` and what the reply adds for the probe, whatever the store says.
+    /// Takes over what the store replied, and returns whether a pause has begun that was not known. No pause is longer
+    /// than `longest` and what the reply adds for the probe, whatever the store says.
     pub(crate) fn on_reply(&self, PauseReply { left, wait }: PauseReply, longest: u64, period: u64, now: u64) -> bool {
         let (left, wait) = (left.min(longest), wait.min(longest + 2 * period));
         let known = if left == 0 && wait == 0 { 0 } else { now + left };
@@ -112,8 +112,8 @@ impl Pause {
         self.known.swap(known, Ordering::Relaxed) == 0 && left > 0
     }
 
-    /// Notes that the store is lost during a pause: the calls of this process start `spread` later, because every process
-    /// sends a probe of its own.
+    /// Notes that the store is lost during a pause: the calls of this process start `spread` later, because every
+    /// process sends a probe of its own.
     pub(crate) fn on_loss(&self, spread: u64, now: u64) {
         let known = self.known.swap(0, Ordering::Relaxed);
         if known > now {

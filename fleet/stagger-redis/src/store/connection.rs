@@ -72,8 +72,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Calls a script, and returns the reply. After an error the connection is closed: the store may have become a replica, or
-    /// hang.
+    /// Calls a script, and returns the reply. After an error the connection is closed: the store may have become a
+    /// replica, or hang.
     ///
     /// # Errors
     /// The reason, in words.
@@ -124,8 +124,8 @@ impl Store {
     }
 }
 
-/// Returns a client for the primary of a service. The URL of the service has its name as the host, and how to connect to its
-/// servers: user, password, database, TLS.
+/// Returns a client for the primary of a service. The URL of the service has its name as the host, and how to connect
+/// to its servers: user, password, database, TLS.
 #[cfg(feature = "sentinel")]
 fn sentinel(sentinels: &[&str], service: &str) -> Result<redis::sentinel::SentinelClient, RedisError> {
     use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};

@@ -14,8 +14,8 @@ pub(crate) fn keys(namespace: &str, target: &str) -> Keys {
     ["tokens", "leases", "demand", "gone"].map(|kind| key(namespace, target, kind))
 }
 
-/// Returns the keys of a window of so many milliseconds: `{stagger:<namespace>}:<target>:window-<ms>`, and three that begin with it. Windows
-/// of different lengths have slots of different lengths, and are different windows.
+/// Returns the keys of a window of so many milliseconds: `{stagger:<namespace>}:<target>:window-<ms>`, and three that
+/// begin with it. Windows of different lengths have slots of different lengths, and are different windows.
 pub(crate) fn window_keys(namespace: &str, target: &str, millis: u64) -> Keys {
     ["", "-leases", "-demand", "-gone"].map(|kind| key(namespace, target, &format!("window-{millis}{kind}")))
 }
@@ -35,8 +35,8 @@ pub(crate) fn admission_keys(namespace: &str, target: &str) -> AdmissionKeys {
     ["admission", "servers"].map(|kind| key(namespace, target, kind))
 }
 
-/// Returns the key of the processes of a namespace, `{stagger:<namespace>}:processes`. No target has it: theirs have two
-/// colons.
+/// Returns the key of the processes of a namespace, `{stagger:<namespace>}:processes`. No target has it: theirs have
+/// two colons.
 pub(crate) fn processes_key(namespace: &str) -> String {
     format!("{{stagger:{}}}:processes", escaped(namespace))
 }
@@ -55,8 +55,8 @@ fn key(namespace: &str, target: &str, kind: &str) -> String {
     format!("{{stagger:{}}}:{}:{kind}", escaped(namespace), escaped(target))
 }
 
-/// Returns the name with `%` and two hexadecimal digits for each byte of `%`, `{`, `}`, `:`, spaces and control characters. A
-/// brace in a name would change the slot, and a colon could make two names equal.
+/// Returns the name with `%` and two hexadecimal digits for each byte of `%`, `{`, `}`, `:`, spaces and control
+/// characters. A brace in a name would change the slot, and a colon could make two names equal.
 fn escaped(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for character in name.chars() {

@@ -8,7 +8,8 @@ use stagger_lease::admission::claim::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
 use stagger_lease::window::claim::{WindowClaim, WindowLease};
 
-/// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by side.
+/// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by
+/// side.
 pub(crate) const SOURCE: &str = concat!(
     include_str!("head.lua"),
     include_str!("lease.lua"),
@@ -54,7 +55,8 @@ pub(crate) enum Reply {
     Done(Box<Replies>),
 }
 
-/// The store's time, and what it says about each guard; no lease if the report was old. All lists are in the order of the claims.
+/// The store's time, and what it says about each guard; no lease if the report was old. All lists are in the order of
+/// the claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replies {
     /// The store's time, in microseconds.

@@ -23,8 +23,8 @@ fn servers<const N: usize>(url: &str, rate: u32) -> [(Fleet, SharedAdmission); N
     })
 }
 
-/// Lets clients connect at once through a balancer that chooses at random, and return when they are told to. Returns the attempts
-/// of each, and how long all took.
+/// Lets clients connect at once through a balancer that chooses at random, and return when they are told to. Returns
+/// the attempts of each, and how long all took.
 async fn herd(servers: &[(Fleet, SharedAdmission)], clients: u64) -> (Vec<u32>, Duration) {
     let servers: Arc<[_]> = servers.iter().map(|(_, admission)| admission.clone()).collect();
     let begun = tokio::time::Instant::now();

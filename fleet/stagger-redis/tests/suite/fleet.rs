@@ -53,8 +53,8 @@ fn assert_a_store_that_hangs_is_replaced(length: f64) {
     let (alone, while_alone) = (log.between(7.0, end) as f64, end - 7.0);
     let expected = while_alone * per_second;
     assert!((0.6 * expected..=1.4 * expected).contains(&alone), "{alone} in {while_alone} seconds");
-    // The bound of all retries is above. A wave would be the refill and a whole bucket, which is 3.5 times the refill of four seconds. On a
-    // busy machine the refill of before, which settling has held back, is granted within them.
+    // The bound of all retries is above. A wave would be the refill and a whole bucket, which is 3.5 times the refill
+    // of four seconds. On a busy machine the refill of before, which settling has held back, is granted within them.
     let after = log.between(end, end + 4.0) as f64;
     assert!((0.5 * 4.0 * per_second..=2.0 * 4.0 * per_second).contains(&after), "{after} in four seconds");
     assert_eq!(log.losses, [1; 8]);

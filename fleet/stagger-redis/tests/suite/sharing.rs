@@ -48,7 +48,8 @@ async fn f4_a_thousand_clients_that_ask_at_once_have_the_capacity_together() {
     .await;
     // What was granted last may be on its way.
     until(|| ask() >= 475).await;
-    // A process that the machine has not run for the length of its lease may spend it when the store has given it to others.
+    // A process that the machine has not run for the length of its lease may spend it when the store has given it to
+    // others.
     assert!(ask() <= 525, "{}", ask());
 }
 
@@ -206,7 +207,8 @@ async fn limits_that_cannot_work_are_rejected() {
     assert!(fleet.tokens("t").capacity(1_000_000_000).refill(u32::MAX, Duration::MAX).build().is_ok());
 }
 
-/// Measures F6 and the path of a retry: `cargo nextest run --release -p stagger-redis --run-ignored only --no-capture the_cost`.
+/// Measures F6 and the path of a retry: `cargo nextest run --release -p stagger-redis --run-ignored only --no-capture
+/// the_cost`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "measures; run it alone, optimized"]
 async fn the_cost_of_a_retry() {
@@ -216,7 +218,8 @@ async fn the_cost_of_a_retry() {
     let tokens = fleet.tokens("t").capacity(1_000_000_000).cost(1).reward(1).build().unwrap();
     until(|| {
         let is_enough = tokens.snapshot().held > u64::from(RETRIES);
-        // What is asked for is the demand, of which the next lease is twice as much. A lease in hand is left for the measurement.
+        // What is asked for is the demand, of which the next lease is twice as much. A lease in hand is left for the
+        // measurement.
         for _ in 0..if is_enough { 0 } else { RETRIES } {
             let _ = tokens.try_acquire(FailureKind::Transient, &NOW);
         }

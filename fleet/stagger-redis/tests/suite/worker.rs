@@ -51,8 +51,8 @@ impl Redis {
     }
 }
 
-/// Creates a user of the store who may run the commands that the crate's documentation names after `words`, and no others, and returns
-/// the user's address.
+/// Creates a user of the store who may run the commands that the crate's documentation names after `words`, and no
+/// others, and returns the user's address.
 pub(crate) fn documented_user(redis: &Redis, words: &str) -> String {
     const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
     let (_, list) = DOCUMENTATION.split_once(words).unwrap();

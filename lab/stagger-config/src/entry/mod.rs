@@ -59,11 +59,11 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    /// Returns the policy of this entry: attempts, delays and jitter as the system draws it. Limits of time are not part of it, but
-    /// circumstances.
+    /// Returns the policy of this entry: attempts, delays and jitter as the system draws it. Limits of time are not
+    /// part of it, but circumstances.
     ///
-    /// `None` if the file does not say how many attempts are made or how long the first delay is, or if the system refuses the
-    /// values, such as a cap below the base.
+    /// `None` if the file does not say how many attempts are made or how long the first delay is, or if the system
+    /// refuses the values, such as a cap below the base.
     ///
     /// ```
     /// # use stagger_config::read;

@@ -16,8 +16,8 @@ const NEXT_STEPS: [&str; 2] = [
 ];
 
 impl RetryFields {
-    /// Maps a policy to a `retryPolicy` without status codes, and lists the settings that it cannot express: those in which
-    /// [`policy`](Self::policy), which is what gRPC will do, differs from the given one.
+    /// Maps a policy to a `retryPolicy` without status codes, and lists the settings that it cannot express: those in
+    /// which [`policy`](Self::policy), which is what gRPC will do, differs from the given one.
     ///
     /// # Errors
     /// [`ExportError`] if the policy makes no retries, or its delays do not grow by a constant factor.
@@ -51,8 +51,8 @@ impl RetryFields {
         Ok((fields, lost))
     }
 
-    /// Returns the policy that gRPC follows: the profile [`GRPC_A6`] with these values. An initial backoff above the longest is
-    /// reduced to it, and more than five attempts to five.
+    /// Returns the policy that gRPC follows: the profile [`GRPC_A6`] with these values. An initial backoff above the
+    /// longest is reduced to it, and more than five attempts to five.
     ///
     /// # Errors
     /// [`PolicyError`] if gRPC accepts a value that no policy has.

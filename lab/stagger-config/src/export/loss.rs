@@ -103,7 +103,8 @@ pub(super) fn losses(system: System, requested: &Policy, mapped: &Policy) -> Vec
     losses
 }
 
-/// Number of delays that are compared: of those behind them, all but those of slowly growing policies have reached the cap.
+/// Number of delays that are compared: of those behind them, all but those of slowly growing policies have reached the
+/// cap.
 const COMPARED: u32 = 20;
 
 /// Returns the upper bounds of the delays that a call can have, before jitter.

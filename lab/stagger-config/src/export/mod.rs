@@ -54,15 +54,16 @@ impl Circumstances {
         self
     }
 
-    /// Sets the time limit of all attempts and delays together. Default: the system's, which is 15 s in Envoy and none in the others.
+    /// Sets the time limit of all attempts and delays together. Default: the system's, which is 15 s in Envoy and none
+    /// in the others.
     #[must_use]
     pub const fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// Sets what limits the retries of all calls together. Default: the system's, which is three retries at once in Envoy and nothing
-    /// in the others.
+    /// Sets what limits the retries of all calls together. Default: the system's, which is three retries at once in
+    /// Envoy and nothing in the others.
     #[must_use]
     pub const fn budget(mut self, budget: RetryBudget) -> Self {
         self.budget = Some(budget);
@@ -111,11 +112,12 @@ impl core::error::Error for ExportError {}
 
 /// Writes a policy as the configuration of a system, with its circumstances.
 ///
-/// [`read`](crate::read) of the text yields the policy in its attempts and delays, and the circumstances, except for what is listed as
-/// lost.
+/// [`read`](crate::read) of the text yields the policy in its attempts and delays, and the circumstances, except for
+/// what is listed as lost.
 ///
 /// # Errors
-/// [`ExportError`] if the policy makes no retries, or has delays or no limit of attempts for which the system has no field.
+/// [`ExportError`] if the policy makes no retries, or has delays or no limit of attempts for which the system has no
+/// field.
 pub fn export(system: System, policy: &Policy, circumstances: &Circumstances) -> Result<Exported, ExportError> {
     match system {
         System::Grpc => grpc::export(policy, circumstances),

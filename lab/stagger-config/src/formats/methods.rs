@@ -9,14 +9,14 @@ pub(crate) fn is_idempotent(method: &str) -> bool {
     IDEMPOTENT.iter().any(|known| known.eq_ignore_ascii_case(method.trim()))
 }
 
-/// Returns whether all of a route's conditions, one of which must hold, admit idempotent methods only. `methods` reads those
-/// that a condition admits, if it names any.
+/// Returns whether all of a route's conditions, one of which must hold, admit idempotent methods only. `methods` reads
+/// those that a condition admits, if it names any.
 pub(crate) fn are_idempotent<'a>(conditions: &'a [Node], methods: impl Fn(&'a Node) -> Option<&'a Node>) -> bool {
     !conditions.is_empty() && conditions.iter().all(|condition| methods(condition).is_some_and(admits_idempotent))
 }
 
-/// Returns whether a condition for a text, such as `GET`, `{exact: GET}` or `{regex: GET|HEAD}`, admits idempotent methods
-/// only.
+/// Returns whether a condition for a text, such as `GET`, `{exact: GET}` or `{regex: GET|HEAD}`, admits idempotent
+/// methods only.
 pub(crate) fn admits_idempotent(condition: &Node) -> bool {
     let named = |names: &[&str]| names.iter().find_map(|name| condition.get(name));
     let exact = condition.text().or_else(|| named(&["exact", "exact_match", "exactMatch"])?.text());

@@ -1,7 +1,8 @@
 //! gRPC service configs: all that one says about retries, field by field, and the text of one.
 //!
-//! [`parse`] is what [`read`](crate::read) uses; it keeps what a policy has no place for, such as the names of the methods. A channel
-//! refuses a whole config for one field, so everything that it would refuse is a [`Problem`], beside the value if there is one.
+//! [`parse`] is what [`read`](crate::read) uses; it keeps what a policy has no place for, such as the names of the
+//! methods. A channel refuses a whole config for one field, so everything that it would refuse is a [`Problem`], beside
+//! the value if there is one.
 //!
 //! ```
 //! use stagger_config::service_config::{Attempts, parse};
@@ -11,8 +12,8 @@
 //! # Ok::<(), stagger_config::ReadError>(())
 //! ```
 //!
-//! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. More lenient than a channel: comments and trailing
-//! commas are skipped.
+//! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. More lenient than a channel: comments
+//! and trailing commas are skipped.
 
 mod parse;
 mod write;

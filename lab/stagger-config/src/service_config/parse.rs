@@ -14,7 +14,8 @@ use crate::units;
 /// Parses a service config from JSON. Fields that do not concern retries are ignored.
 ///
 /// # Errors
-/// [`ReadError`] with the place, if the text is not JSON, or longer than 64 MiB. Everything else is a [`Problem`] of the config.
+/// [`ReadError`] with the place, if the text is not JSON, or longer than 64 MiB. Everything else is a [`Problem`] of
+/// the config.
 pub fn parse(text: &str) -> Result<ServiceConfig, ReadError> {
     let text = checked(text)?;
     json(text).map(|document| parse_document(&document))
@@ -54,8 +55,8 @@ impl Parser {
         None
     }
 
-    /// Takes a field; `null` counts as absent, as everywhere in protobuf's JSON mapping. gRPC in Go also reads names in other
-    /// capitals; gRPC in other languages ignores such a field without a word, so it is a problem.
+    /// Takes a field; `null` counts as absent, as everywhere in protobuf's JSON mapping. gRPC in Go also reads names in
+    /// other capitals; gRPC in other languages ignores such a field without a word, so it is a problem.
     fn take<'a>(&mut self, fields: &mut Fields<'a>, name: &str) -> Option<Field<'a>> {
         let field = fields.take(name)?;
         if field.path.rsplit('.').next() != Some(name) {

@@ -106,8 +106,8 @@ fn protobuf<S: serde::Serializer>(length: &Duration, serializer: S) -> Result<S:
 }
 
 impl Writer {
-    /// Adds a method config: pairs of service and method, empty where [`MethodName`](super::MethodName) says so; the time limit of a
-    /// call with all of its attempts; and what happens when an attempt fails.
+    /// Adds a method config: pairs of service and method, empty where [`MethodName`](super::MethodName) says so; the
+    /// time limit of a call with all of its attempts; and what happens when an attempt fails.
     pub fn method<'a>(
         &mut self,
         names: impl IntoIterator<Item = (&'a str, &'a str)>,

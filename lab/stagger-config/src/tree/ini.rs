@@ -10,8 +10,8 @@ pub(crate) struct Assignment<'a> {
     pub(crate) span: Span,
 }
 
-/// Reads the assignments of a file with `[Section]`s, as systemd reads it: comments begin with `#` or `;`, a backslash at
-/// the end continues a line. Lines that are nothing of this are skipped.
+/// Reads the assignments of a file with `[Section]`s, as systemd reads it: comments begin with `#` or `;`, a backslash
+/// at the end continues a line. Lines that are nothing of this are skipped.
 pub(crate) fn assignments(text: &str) -> Vec<Assignment<'_>> {
     let mut found: Vec<Assignment<'_>> = Vec::new();
     let mut section = "";

@@ -10,7 +10,8 @@ use crate::position::{Position, Positions, Span};
 const OPTIONS: ParseOptions =
     ParseOptions { allow_comments: true, allow_loose_object_property_names: false, allow_trailing_commas: true };
 
-/// Parses JSON, with comments and trailing commas. The values may be several lines of one object each, as collectors write them.
+/// Parses JSON, with comments and trailing commas. The values may be several lines of one object each, as collectors
+/// write them.
 pub(crate) fn json(text: &str) -> Result<Node, ReadError> {
     check_nesting(text)?;
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(|error| {

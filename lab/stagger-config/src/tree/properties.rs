@@ -6,8 +6,8 @@ use crate::position::{Position, Span};
 /// Longest path of names that is followed, which bounds the depth of the tree.
 const MAX_NAMES: usize = 32;
 
-/// Reads Java properties as a tree: `a.b.c=1` is a member of a member of a member, and `a[0]=1` an element of a list. Lines that are
-/// no properties are skipped.
+/// Reads Java properties as a tree: `a.b.c=1` is a member of a member of a member, and `a[0]=1` an element of a list.
+/// Lines that are no properties are skipped.
 pub(crate) fn properties(text: &str) -> Node {
     let mut root = Branch::default();
     for (at, line) in text.lines().enumerate() {

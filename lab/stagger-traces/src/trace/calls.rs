@@ -4,7 +4,8 @@ use super::tree::Tree;
 use crate::names::Name;
 use crate::span::{Ending, Kind, Span};
 
-/// What the start of a span may precede the end of the one before it, in nanoseconds: they are measured one after the other.
+/// What the start of a span may precede the end of the one before it, in nanoseconds: they are measured one after the
+/// other.
 const TOLERANCE: u64 = 1_000_000;
 
 /// A call: attempts of one operation, one after the other.

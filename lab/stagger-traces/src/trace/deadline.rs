@@ -9,8 +9,9 @@ const MAX_DEPTH: usize = 500;
 
 /// Returns whether a span began after one of its callers had given up.
 ///
-/// The clocks of services differ, so times are compared within one service only. Below the span of a server, the time since that
-/// server received the request counts: it is less than the time since the client sent it, so nothing is called late that is not.
+/// The clocks of services differ, so times are compared within one service only. Below the span of a server, the time
+/// since that server received the request counts: it is less than the time since the client sent it, so nothing is
+/// called late that is not.
 pub(super) fn is_late(tree: &Tree, at: usize) -> bool {
     let mut now = tree.spans[at].start;
     let mut current = at;

@@ -10,8 +10,8 @@ use super::object::Object;
 use crate::entry::{Limit, Remark, RemarkKind, Settings};
 use crate::fields::Fields;
 
-/// Returns a remark if runs that fail begin faster than they end: if several may run at once, which is the default, and the
-/// delays before the retries of one take longer than the schedule waits for the next.
+/// Returns a remark if runs that fail begin faster than they end: if several may run at once, which is the default, and
+/// the delays before the retries of one take longer than the schedule waits for the next.
 pub(super) fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
     let mut fields = Fields::of(object.node.get("spec")?, format!("{} spec", object.path()));
     let policy = fields.take("concurrencyPolicy");

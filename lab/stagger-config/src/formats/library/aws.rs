@@ -1,10 +1,11 @@
-//! AWS SDKs: `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` in the environment, `retry_mode` and `max_attempts` in `~/.aws/config`.
+//! AWS SDKs: `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` in the environment, `retry_mode` and `max_attempts` in
+//! `~/.aws/config`.
 //!
-//! The same lines mean different numbers in different languages, and a file does not say which SDK reads it: each place yields an
-//! entry for each group of SDKs that agree.
+//! The same lines mean different numbers in different languages, and a file does not say which SDK reads it: each place
+//! yields an entry for each group of SDKs that agree.
 //!
-//! Read in botocore's `retries/standard.py`, in aws-sdk-cpp's `RetryStrategy.cpp` and `DefaultRetryStrategy.cpp`, and in the
-//! announcements of May 2026 for the others.
+//! Read in botocore's `retries/standard.py`, in aws-sdk-cpp's `RetryStrategy.cpp` and `DefaultRetryStrategy.cpp`, and
+//! in the announcements of May 2026 for the others.
 
 use core::time::Duration;
 

@@ -51,7 +51,8 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
     entries(document, |_, field| is_section(field.node).then(|| section(field.fields(), field.key_span)))
 }
 
-/// Returns the entries that `read` finds in the fields of a document, by their names; the mappings of others are searched.
+/// Returns the entries that `read` finds in the fields of a document, by their names; the mappings of others are
+/// searched.
 pub(super) fn entries(document: &Node, read: impl Fn(&str, &Field<'_>) -> Option<Entry>) -> Vec<Entry> {
     let mut entries = Vec::new();
     walk(document, "", &read, &mut entries);

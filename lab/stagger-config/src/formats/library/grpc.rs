@@ -1,8 +1,8 @@
 //! gRPC service configs.
 //!
-//! Read in grpc-go's `service_config.go` and `stream.go`, and in proposal A6. A channel refuses a whole config for one field;
-//! this reader notes it and goes on, because many a config is for another reader than a channel: generators of clients read
-//! files without `maxAttempts`.
+//! Read in grpc-go's `service_config.go` and `stream.go`, and in proposal A6. A channel refuses a whole config for one
+//! field; this reader notes it and goes on, because many a config is for another reader than a channel: generators of
+//! clients read files without `maxAttempts`.
 
 use stagger_core::{Jitter, Ratio};
 

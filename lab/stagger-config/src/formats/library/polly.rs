@@ -1,4 +1,5 @@
-//! .NET: sections of `appsettings.json` that are bound to `RetryStrategyOptions` of Polly, without the standard handler.
+//! .NET: sections of `appsettings.json` that are bound to `RetryStrategyOptions` of Polly, without the standard
+//! handler.
 //!
 //! Read in Polly's `RetryConstants` and `RetryHelper`, version 8.
 

@@ -1,7 +1,8 @@
-//! Azure Service Bus and Event Hubs: the retry options of their clients, in `host.json` of Azure Functions, and in sections of
-//! `appsettings.json` that are bound to the options of the client.
+//! Azure Service Bus and Event Hubs: the retry options of their clients, in `host.json` of Azure Functions, and in
+//! sections of `appsettings.json` that are bound to the options of the client.
 //!
-//! Read in `BasicRetryPolicy` and `ServiceBusRetryOptions` of Azure.Messaging.ServiceBus, and in the schema of `host.json`.
+//! Read in `BasicRetryPolicy` and `ServiceBusRetryOptions` of Azure.Messaging.ServiceBus, and in the schema of
+//! `host.json`.
 
 use core::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Spring: the retries that Spring Boot and Spring Cloud configure by properties, most of them with Spring Retry.
 //!
-//! `@Retryable` and `RetryTemplate` stand in code, or take properties whose names an application chooses: they are not read. Read in
-//! `RabbitProperties` and `KafkaProperties` of Spring Boot 3.5, and in `RetryProperties`, `LoadBalancerRetryProperties` and
-//! `ConsumerProperties` of Spring Cloud 2025.0.
+//! `@Retryable` and `RetryTemplate` stand in code, or take properties whose names an application chooses: they are not
+//! read. Read in `RabbitProperties` and `KafkaProperties` of Spring Boot 3.5, and in `RetryProperties`,
+//! `LoadBalancerRetryProperties` and `ConsumerProperties` of Spring Cloud 2025.0.
 
 use core::time::Duration;
 

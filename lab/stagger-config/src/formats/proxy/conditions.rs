@@ -12,7 +12,8 @@ const AFTER_PROCESSING: [&str; 8] = [
     "retriable-headers",
 ];
 
-/// Returns whether one of these conditions repeats a request that the server may have processed, whatever its method is.
+/// Returns whether one of these conditions repeats a request that the server may have processed, whatever its method
+/// is.
 pub(crate) fn repeats_unsafe(conditions: &[&str]) -> bool {
     conditions.iter().any(|condition| {
         AFTER_PROCESSING.contains(condition) && *condition != "retriable-status-codes"

@@ -1,5 +1,5 @@
-//! Envoy's `RetryPolicy`, wherever it stands: in a static configuration, a resource, a config dump, or what another system
-//! writes for Envoy.
+//! Envoy's `RetryPolicy`, wherever it stands: in a static configuration, a resource, a config dump, or what another
+//! system writes for Envoy.
 //!
 //! Read on envoyproxy.io: router filter, `circuit_breaker.proto`, `backoff.proto`, version 1.39.
 

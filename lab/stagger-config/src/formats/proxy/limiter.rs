@@ -23,8 +23,8 @@ struct Rejection<'a> {
 }
 
 impl Limiter<'_> {
-    /// Returns the address, the directive and the status with which this server rejects, if it is one of these addresses and one
-    /// of these conditions retries that.
+    /// Returns the address, the directive and the status with which this server rejects, if it is one of these
+    /// addresses and one of these conditions retries that.
     fn retried<'a>(&self, addresses: &'a [String], conditions: &[&str]) -> Option<(&'a str, &'static str, String)> {
         let address = addresses.iter().find(|address| local(address).is_some_and(|at| self.at.contains(&at)))?;
         self.rejections.iter().find_map(|rejection| {
@@ -49,7 +49,8 @@ pub(super) fn limiters(found: &[Directive]) -> Vec<Limiter<'_>> {
     limiters
 }
 
-/// Visits a block. `rejections` are those of each module with the status that is set above, and `above` those that apply.
+/// Visits a block. `rejections` are those of each module with the status that is set above, and `above` those that
+/// apply.
 fn collect<'a>(
     block: &'a [Directive],
     rejections: [Rejection<'a>; 2],

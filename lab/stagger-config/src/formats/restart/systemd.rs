@@ -140,7 +140,8 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
     let place = burst.or(interval).map_or(entry.span, |found| found.span);
     let path = burst.or(interval).map_or("[Service] Restart", |found| found.name).to_owned();
     let note = |text: String| remarks.push(Remark { kind: RemarkKind::Note, path, span: place, text });
-    // The k-th start of a process that ends at once comes after k - 1 delays; one more than the burst is refused within the interval.
+    // The k-th start of a process that ends at once comes after k - 1 delays; one more than the burst is refused within
+    // the interval.
     let is_reached = match window {
         Limit::At(window) if window.is_zero() => false,
         Limit::At(window) => starts > 0 && delay.saturating_mul(starts) < window,
