@@ -6,6 +6,5 @@
 
 pub mod claim;
 pub mod queue;
-mod redeemed;
 pub mod settings;
 pub mod shares;

@@ -1,12 +1,12 @@
 //! What one server decides about its clients.
 
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 
 use stagger_core::admission::{Admit, Reservation, ReservationToken};
 
 use super::claim::{ShareClaim, ShareLease, WHOLE};
-use super::redeemed::Redeemed;
 use super::settings::AdmissionLimits;
 
 const SECOND: u64 = 1_000_000_000;
@@ -20,6 +20,8 @@ const EARLY: u64 = SECOND / 4;
 const LATE: u64 = 10 * SECOND;
 /// The lower bits of a position, which tell servers apart.
 const SERVER: u64 = (1 << 10) - 1;
+/// How many positions are remembered: 512 KiB.
+const REMEMBERED: usize = 1 << 16;
 
 /// The admission of one server: its part of a virtual queue that all servers share.
 ///
@@ -249,6 +251,41 @@ impl Queue {
     }
 }
 
+/// The reserved positions that this server has redeemed lately: a table of fixed size, in which a newer one replaces an
+/// older one.
+struct Redeemed {
+    entries: Box<[AtomicU64]>,
+}
+
+impl Redeemed {
+    fn new() -> Self {
+        Self { entries: (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Notes that a position is redeemed. Returns whether it was not before.
+    fn claim(&self, position: u64) -> bool {
+        self.entry(position).swap(position, Ordering::AcqRel) != position
+    }
+
+    /// Forgets a position that was not redeemed after all.
+    fn forget(&self, position: u64) {
+        // If it fails, another one has replaced it.
+        let _ = self.entry(position).compare_exchange(position, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    fn entry(&self, position: u64) -> &AtomicU64 {
+        // Fibonacci hashing: the upper bits depend on all of the lower ones.
+        let hash = position.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
+        &self.entries[hash as usize % REMEMBERED]
+    }
+}
+
+impl fmt::Debug for Redeemed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redeemed").finish_non_exhaustive()
+    }
+}
+
 /// Returns the share of one of so many servers.
 fn local_share(limits: &AdmissionLimits, processes: u64) -> u64 {
     (WHOLE / processes.max(1)).clamp(1, limits.most)
@@ -430,5 +467,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_position_is_redeemed_once_while_it_is_remembered() {
+        let redeemed = Redeemed::new();
+        assert!((1..=5_000_u64).all(|n| redeemed.claim(n * 2_000_000 + 7)));
+        let again = (1..=5_000_u64).filter(|n| redeemed.claim(n * 2_000_000 + 7)).count();
+        // A few have replaced each other.
+        assert!(again < 500, "{again} of 5,000");
+        redeemed.forget(2_000_007);
+        assert!(redeemed.claim(2_000_007));
     }
 }

@@ -26,6 +26,5 @@
 
 pub mod account;
 pub mod claim;
-mod history;
 pub mod pool;
 pub mod settings;
