@@ -14,7 +14,7 @@ pub fn try_acquire(ledger: &Ledger, cost: u64, report: impl FnOnce()) -> Option<
     if ledger.is_newly_short(2 * cost) {
         report();
     }
-    is_granted.then_some(BudgetPermit(cost))
+    if is_granted { Some(BudgetPermit(cost)) } else { None }
 }
 
 /// What acquires, settles and counts the retries of one target.

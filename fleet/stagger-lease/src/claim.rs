@@ -61,7 +61,10 @@ impl Report {
     /// in a buffer, or the clock has jumped.
     #[must_use]
     pub fn contradicts(&self, now: u64) -> bool {
-        self.expected.is_some_and(|expected| now.abs_diff(expected) > SECOND) && !self.resync
+        match self.expected {
+            Some(expected) => !self.resync && now.abs_diff(expected) > SECOND,
+            None => false,
+        }
     }
 }
 

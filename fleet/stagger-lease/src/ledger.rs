@@ -94,8 +94,12 @@ impl Ledger {
     /// Takes what is above `most`, and returns what the process claims to hold and to have spent.
     pub fn claim(&self, most: u64) -> Counted {
         let released = self.released.load(Ordering::Acquire);
-        let capped = self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| (held > most).then_some(most));
-        let held = capped.map_or_else(|held| held, |_| most);
+        let cap = |held| if held > most { Some(most) } else { None };
+        let held = match self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, cap) {
+            Ok(_) => most,
+            // It was not above.
+            Err(held) => held,
+        };
         let spent = self.spent.load(Ordering::Relaxed).wrapping_sub(released);
         Counted { held, spent, earned: self.earned.load(Ordering::Relaxed) }
     }

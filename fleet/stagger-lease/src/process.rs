@@ -128,7 +128,7 @@ impl Process {
         self.resync = false;
         self.processes = self.processes.max(processes);
         self.ends = sent + self.timing.lease;
-        core::mem::take(&mut self.is_local).then_some(Change::Leased)
+        if core::mem::take(&mut self.is_local) { Some(Change::Leased) } else { None }
     }
 
     /// Notes that there was no reply, or no connection: the next report is due after `delay`, and none before.

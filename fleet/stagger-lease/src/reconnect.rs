@@ -25,8 +25,10 @@ pub const fn first_spread(timing: &Timing) -> u64 {
 #[must_use]
 pub fn delay(failed: usize, seed: Seed) -> u64 {
     // From the fifth on it is at the cap.
-    let delay = RECONNECT.delays(seed).nth(failed.min(8));
-    delay.map_or(1_000_000, |delay| u64::try_from(delay.as_micros()).unwrap_or(1_000_000))
+    match RECONNECT.delays(seed).nth(failed.min(8)) {
+        Some(delay) => u64::try_from(delay.as_micros()).unwrap_or(1_000_000),
+        None => 1_000_000,
+    }
 }
 
 #[cfg(test)]

@@ -52,20 +52,32 @@ impl TokenSettings {
         let initial = initial.unwrap_or(capacity);
         // Millionths per second. Both factors are small enough for 128 bits.
         let per_second = (u128::from(refill) * u128::from(WHOLE) * 1_000_000_000).checked_div(per.as_nanos());
-        let problems = [
-            (capacity == 0 || capacity > LARGEST, SettingsProblem::Capacity(capacity)),
-            (initial > capacity, SettingsProblem::InitialAboveCapacity(initial)),
-            (cost == 0 || cost > capacity, SettingsProblem::Cost(cost)),
-            (reward > capacity, SettingsProblem::RewardAboveCapacity(reward)),
-            (per_second.is_none_or(|rate| rate > u128::from(LARGEST * WHOLE)), SettingsProblem::Refill),
-        ];
-        let problems: Vec<_> = problems.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, it)| it).collect();
+        let mut problems = Vec::new();
+        if capacity == 0 || capacity > LARGEST {
+            problems.push(SettingsProblem::Capacity(capacity));
+        }
+        if initial > capacity {
+            problems.push(SettingsProblem::InitialAboveCapacity(initial));
+        }
+        if cost == 0 || cost > capacity {
+            problems.push(SettingsProblem::Cost(cost));
+        }
+        if reward > capacity {
+            problems.push(SettingsProblem::RewardAboveCapacity(reward));
+        }
+        let refill = match per_second {
+            Some(rate) if rate <= u128::from(LARGEST * WHOLE) => rate as u64,
+            _ => {
+                problems.push(SettingsProblem::Refill);
+                0
+            }
+        };
         if !problems.is_empty() {
             return Err(problems);
         }
         Ok(Limits {
             capacity: capacity * WHOLE,
-            refill: per_second.and_then(|rate| u64::try_from(rate).ok()).unwrap_or(0),
+            refill,
             initial: initial * WHOLE,
             cost: cost * WHOLE,
             reward: reward * WHOLE,

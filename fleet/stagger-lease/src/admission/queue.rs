@@ -113,7 +113,7 @@ impl Queue {
         let from = now.saturating_add(interval).max(paid);
         let reserved = self.line.fetch_update(Ordering::AcqRel, Ordering::Acquire, |line| {
             let position = line.max(from);
-            (position - now <= self.limits.max_wait).then(|| position.saturating_add(interval))
+            if position - now <= self.limits.max_wait { Some(position.saturating_add(interval)) } else { None }
         });
         let Ok(line) = reserved else { return Admit::Full(Duration::from_nanos(self.limits.max_wait)) };
         self.reserved.fetch_add(1, Ordering::Relaxed);
@@ -233,7 +233,7 @@ impl Queue {
         let limit = now.saturating_add(ahead);
         let taken = self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
             let next = used.max(now).saturating_add(interval);
-            (next <= limit).then_some(next)
+            if next <= limit { Some(next) } else { None }
         });
         if taken.is_ok() {
             self.admitted.fetch_add(1, Ordering::Relaxed);

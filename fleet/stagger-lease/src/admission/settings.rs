@@ -75,17 +75,30 @@ impl AdmissionSettings {
     /// Every problem at once.
     pub fn limits(&self) -> Result<AdmissionLimits, Vec<AdmissionProblem>> {
         let Self { rate, burst, max_wait, weight, most, secret, accepted } = *self;
-        let burst = burst.unwrap_or_else(|| (rate / 10).max(1));
-        let share = most.map_or(WHOLE, |most| u64::from(most) * WHOLE / u64::from(rate.max(1)));
-        let problems = [
-            (rate == 0 || rate > LARGEST_RATE, AdmissionProblem::Rate(rate)),
-            (burst == 0, AdmissionProblem::Burst),
-            (max_wait.is_zero() || max_wait > LONGEST_WAIT, AdmissionProblem::MaxWait(max_wait)),
-            (weight == 0 || weight > LARGEST_WEIGHT, AdmissionProblem::Weight(weight)),
-            (share == 0, AdmissionProblem::Most(most.unwrap_or(0))),
-            (secret.is_zero() || accepted.is_some_and(|secret| secret.is_zero()), AdmissionProblem::Secret),
-        ];
-        let problems: Vec<_> = problems.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, it)| it).collect();
+        let burst = burst.unwrap_or((rate / 10).max(1));
+        let mut share = WHOLE;
+        let mut problems = Vec::new();
+        if rate == 0 || rate > LARGEST_RATE {
+            problems.push(AdmissionProblem::Rate(rate));
+        }
+        if burst == 0 {
+            problems.push(AdmissionProblem::Burst);
+        }
+        if max_wait.is_zero() || max_wait > LONGEST_WAIT {
+            problems.push(AdmissionProblem::MaxWait(max_wait));
+        }
+        if weight == 0 || weight > LARGEST_WEIGHT {
+            problems.push(AdmissionProblem::Weight(weight));
+        }
+        if let Some(most) = most {
+            share = u64::from(most) * WHOLE / u64::from(rate.max(1));
+            if share == 0 {
+                problems.push(AdmissionProblem::Most(most));
+            }
+        }
+        if secret.is_zero() || accepted.is_some_and(|secret| secret.is_zero()) {
+            problems.push(AdmissionProblem::Secret);
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -109,7 +122,10 @@ impl AdmissionLimits {
 
     /// Returns the position of a reservation that one of the servers has sealed.
     pub(crate) fn position(&self, token: &ReservationToken) -> Option<u64> {
-        token.position(self.secret).or_else(|| token.position(self.accepted?))
+        match token.position(self.secret) {
+            Some(position) => Some(position),
+            None => token.position(self.accepted?),
+        }
     }
 
     /// Returns whether both are of one admission with the same settings. The secrets are not compared.
@@ -126,14 +142,17 @@ impl fmt::Display for AdmissionProblem {
             Self::Rate(rate) => {
                 write!(f, "rate {rate} is outside 1 to 1000000000 a second: use what all servers can take together")
             }
-            Self::Burst => f.write_str("burst is 0, so no client could be admitted without a reservation: use 1 or more"),
+            Self::Burst => {
+                f.write_str("burst is 0, so no client could be admitted without a reservation: use 1 or more")
+            }
             Self::MaxWait(wait) => write!(f, "max_wait {wait:?} is 0s or above 1h: change it"),
             Self::Weight(weight) => write!(f, "weight {weight} is outside 1 to 1000000: change it"),
             Self::Most(most) => {
                 write!(f, "this server may admit {most} a second, less than a millionth of the rate: raise it")
             }
             Self::Secret => f.write_str(
-                "the secret is zero, so anyone could make up reservations: use 16 random bytes, the same in all servers",
+                "the secret is zero, so anyone could make up reservations: \
+                 use 16 random bytes, the same in all servers",
             ),
         }
     }

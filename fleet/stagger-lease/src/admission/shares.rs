@@ -54,7 +54,10 @@ impl Shares {
     ) -> Option<ShareLease> {
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         let (lease, settling) = (timing.lease as i64, timing.period as i64 * 5 / 4);
-        if self.servers.get(&id).is_some_and(|server| server.number >= report.number) {
+        if let Some(server) = self.servers.get(&id)
+            && server.number >= report.number
+        {
+            // Connections are not ordered: this report was overtaken.
             return None;
         }
         if self.ends.is_empty() {
@@ -70,13 +73,8 @@ impl Shares {
         settle = settle.min(now + settling);
         horizon = horizon.min(now + LONGEST);
         let last_end = now + lease * 5 / 4;
-        self.ends.values_mut().for_each(|end| *end = (*end).min(last_end));
-        let mut ended: Vec<_> = self.ends.iter().filter(|(_, end)| **end <= now).map(|(id, end)| (*end, *id)).collect();
-        ended.sort_unstable();
-        for (_, id) in ended.into_iter().take(MOST) {
-            self.ends.remove(&id);
-            self.servers.remove(&id);
-        }
+        self.end_leases(last_end, now);
+        // The others decide how much is free: what the server holds is in its claim.
         self.servers.remove(&id);
         self.ends.remove(&id);
 
@@ -100,6 +98,18 @@ impl Shares {
         self.state = Some(State { at: now, settle, horizon });
         let horizon = (horizon - now).max(0) as u64;
         Some(ShareLease { share, horizon, processes: self.ends.len() as u64 })
+    }
+
+    /// Ends the leases that were not renewed, the earliest first, as the store's sorted set has them.
+    fn end_leases(&mut self, last_end: i64, now: i64) {
+        // After a step of the clock backwards, no lease is longer than a new one.
+        self.ends.values_mut().for_each(|end| *end = (*end).min(last_end));
+        let mut ended: Vec<_> = self.ends.iter().filter(|(_, end)| **end <= now).map(|(id, end)| (*end, *id)).collect();
+        ended.sort_unstable();
+        for (_, id) in ended.into_iter().take(MOST) {
+            self.ends.remove(&id);
+            self.servers.remove(&id);
+        }
     }
 }
 

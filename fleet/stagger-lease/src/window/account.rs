@@ -123,12 +123,13 @@ impl History {
         self.newest = newest;
         let made_by = now.min(self.read_at.saturating_add(longest)) / self.length;
         let calls = counted.earned.wrapping_sub(self.calls);
-        if let Some(slot) =
-            usize::try_from(newest - made_by.min(newest)).ok().and_then(|age| self.counts.calls.get_mut(age))
-        {
-            *slot += calls;
+        let age = newest - made_by.min(newest);
+        // Calls that are older than all slots count no more.
+        if age < SLOTS as u64 {
+            self.counts.calls[age as usize] += calls;
         }
         let retries = counted.spent.wrapping_sub(self.retries);
+        // The counter wraps, and goes back if retries were not made after all.
         if retries <= u64::MAX / 2 {
             self.counts.retries[0] += retries;
         } else {

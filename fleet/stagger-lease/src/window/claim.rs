@@ -62,7 +62,7 @@ impl Counts {
 
     /// Makes every slot so much older.
     pub(crate) fn shift(&mut self, slots: u64) {
-        let slots = usize::try_from(slots).map_or(SLOTS, |slots| slots.min(SLOTS));
+        let slots = slots.min(SLOTS as u64) as usize;
         for counts in [&mut self.calls, &mut self.retries] {
             counts.rotate_right(slots % SLOTS);
             counts[..slots].fill(0);

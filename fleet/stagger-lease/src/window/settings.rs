@@ -41,13 +41,16 @@ impl WindowSettings {
     /// Every problem at once.
     pub fn limits(&self) -> Result<WindowLimits, Vec<WindowProblem>> {
         let Self { ttl, ratio, min_per_second } = *self;
-        let is_long_enough = ttl >= Duration::from_secs(5) && ttl <= Duration::from_secs(60);
-        let problems = [
-            (!is_long_enough, WindowProblem::Length(ttl)),
-            (ratio.is_above_one(), WindowProblem::Ratio(ratio)),
-            (min_per_second > LARGEST, WindowProblem::Minimum(min_per_second)),
-        ];
-        let problems: Vec<_> = problems.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, it)| it).collect();
+        let mut problems = Vec::new();
+        if !(Duration::from_secs(5)..=Duration::from_secs(60)).contains(&ttl) {
+            problems.push(WindowProblem::Length(ttl));
+        }
+        if ratio.is_above_one() {
+            problems.push(WindowProblem::Ratio(ratio));
+        }
+        if min_per_second > LARGEST {
+            problems.push(WindowProblem::Minimum(min_per_second));
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
