@@ -7,16 +7,16 @@ use stagger::admission::Secret;
 use stagger::control::RetryControls;
 use tokio::runtime::Handle;
 
-use crate::background::task::{self, Task};
 use crate::error::{SettingsError, SettingsProblem};
-use crate::event::{FleetEvent, Listener};
 use crate::guards::admission::SharedAdmissionBuilder;
 use crate::guards::breaker::SharedBreakerBuilder;
 use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
 use crate::guards::window::SharedWindowBuilder;
+use crate::observe::{FleetEvent, Listener};
+use crate::registry::{Alive, Registry};
 use crate::store::connection::{Address, Connection};
-use crate::target::{Alive, Registry};
+use crate::task::{self, Task};
 use stagger_lease::claim::Timing;
 
 /// The connection of this process to the other processes of its fleet, through a store.

@@ -149,27 +149,28 @@
 #![doc = include_str!("metrics.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod background;
 mod controls;
 mod error;
-mod event;
 mod fleet;
 mod guards;
+mod leases;
+// It compares the script with its model, and drives guards without a task: private functions.
 #[cfg(test)]
+#[path = "../tests/model/mod.rs"]
 mod model;
 mod observe;
-mod protocol;
+mod registry;
 mod store;
-mod target;
+mod task;
+pub use controls::{ControlStore, ControlStoreError, StoredControls};
 pub use error::{SettingsError, SettingsProblem};
-pub use event::FleetEvent;
 pub use fleet::{ControlsSnapshot, Fleet, FleetBuilder, FleetSnapshot};
 pub use guards::admission::{SharedAdmission, SharedAdmissionBuilder, SharedAdmissionSnapshot};
 pub use guards::breaker::{SharedBreaker, SharedBreakerBuilder, SharedBreakerSnapshot};
-pub use guards::control_store::{ControlStore, ControlStoreError, StoredControls};
 pub use guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
 pub use guards::tokens::{SharedTokens, SharedTokensBuilder, SharedTokensSnapshot};
 pub use guards::window::{SharedWindow, SharedWindowBuilder, SharedWindowSnapshot};
+pub use observe::FleetEvent;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use observe::describe_metrics;

@@ -1,7 +1,54 @@
-//! Metrics and log events of the background task, behind features.
+//! What a fleet tells: events for a listener; metrics and log lines behind features.
 
-use crate::event::FleetEvent;
-use crate::target::Registry;
+use core::time::Duration;
+
+use crate::registry::Registry;
+
+/// Receives the events of a fleet.
+pub(crate) type Listener = Box<dyn Fn(&FleetEvent) + Send + Sync>;
+
+/// What has happened between this process and the store. Each is reported
+/// once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FleetEvent {
+    /// There was no reply until the leases ended. Each guard uses its local share from now on.
+    StoreLost {
+        /// The last error, in words.
+        reason: String,
+    },
+    /// The store has replied again. Guards have leases from now on.
+    StoreRestored {
+        /// How long the local shares were used.
+        after: Duration,
+    },
+    /// Operator controls were set for the fleet, and are in force in this process.
+    ControlsChanged {
+        /// The note of the change: its time, author and reason.
+        note: String,
+    },
+    /// Operator controls were set for the fleet that this process cannot apply. The former stay in force.
+    ControlsRejected {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The time of the operator controls is over: every target is enforced.
+    ControlsEnded,
+    /// Enough processes have their circuit breaker open: that of this process now needs half of the evidence.
+    BreakerAdvised {
+        /// The target of the breaker.
+        target: String,
+        /// How many processes have theirs open.
+        open: u64,
+    },
+    /// The fleet has a pause: a process was told to wait, and now this one knows.
+    Paused {
+        /// The target of the quiet period.
+        target: String,
+        /// How long the pause still lasts.
+        remaining: Duration,
+    },
+}
 
 /// Gives the description and the unit of every metric of this crate to the recorder of the `metrics` crate. Call it
 /// once, after the recorder was installed, along with [`stagger::observe::describe_metrics`].
@@ -22,7 +69,10 @@ pub(crate) fn record(namespace: &str, registry: &Registry) {
 
     use metrics::{counter, gauge};
 
-    use crate::target::{AdmissionTarget, BreakerTarget, QuietTarget, TokenTarget, WindowTarget};
+    use crate::guards::admission::AdmissionTarget;
+    use crate::guards::breaker::BreakerTarget;
+    use crate::guards::quiet::QuietTarget;
+    use crate::leases::{TokenTarget, WindowTarget};
 
     let counts = &registry.counts;
     let labels = [("namespace", namespace.to_owned())];

@@ -9,8 +9,8 @@ use stagger_lease::admission::queue::Queue;
 use stagger_lease::admission::settings::AdmissionSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::store::keys::admission_keys;
-use crate::target::{AdmissionTarget, Alive, Held, Registry};
+use crate::registry::{Alive, Guard, Guards, Held, Registered, Registry};
+use crate::store::keys::{AdmissionKeys, admission_keys};
 
 /// Admission control with one virtual queue for all servers behind a balancer: a client that one server rejects returns
 /// at its reserved time to any of them.
@@ -193,5 +193,31 @@ impl<'a> SharedAdmissionBuilder<'a> {
         let queue = Queue::new(limits, registry.expected(), stagger::seed().get(), registry.now_nanos());
         let target = AdmissionTarget { name: target.into(), keys: admission_keys(namespace, target), queue };
         Ok(SharedAdmission { held: Registry::hold(alive, target)? })
+    }
+}
+
+/// One admission of a fleet in this process.
+#[derive(Debug)]
+pub(crate) struct AdmissionTarget {
+    pub(crate) name: Box<str>,
+    pub(crate) keys: AdmissionKeys,
+    pub(crate) queue: Queue,
+}
+
+impl Guard for AdmissionTarget {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.queue.limits().is_like(other.queue.limits())
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        &guards.admissions
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        &mut guards.admissions
     }
 }

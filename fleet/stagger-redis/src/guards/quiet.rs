@@ -2,14 +2,13 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::guard::{Limiter, LimiterPermit, Now, QuietPeriod, Turn};
+use stagger::guard::{Limiter, LimiterPermit, Now, QuietPeriod, QuietState, Turn};
 use stagger::{FailureKind, Instant, Outcome, ServerHint};
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::protocol::claim::Calls;
-use crate::protocol::pause::{Cause, Pause};
-use crate::store::keys::quiet_keys;
-use crate::target::{Alive, Held, QuietTarget, Registry};
+use crate::guards::pause::{Calls, Cause, Pause, PauseClaim};
+use crate::registry::{Alive, Guard, Guards, Held, Registered, Registry};
+use crate::store::keys::{QuietKeys, quiet_keys};
 use stagger_lease::claim::Timing;
 
 /// One pause for all processes of a fleet: when the server tells one of them to wait, the others learn it with their
@@ -228,5 +227,54 @@ impl<'a> SharedQuietPeriodBuilder<'a> {
             pause: Pause::default(),
         };
         Ok(SharedQuietPeriod { held: Registry::hold(alive, target)? })
+    }
+}
+
+/// One quiet period of a fleet in this process.
+#[derive(Debug)]
+pub(crate) struct QuietTarget {
+    pub(crate) name: Box<str>,
+    pub(crate) keys: QuietKeys,
+    /// The longest pause, in microseconds.
+    pub(crate) longest: u64,
+    /// Whether several processes must be told to wait before all wait.
+    pub(crate) needs_several: bool,
+    pub(crate) local: Arc<QuietPeriod>,
+    pub(crate) pause: Pause,
+}
+
+impl QuietTarget {
+    /// Returns what the calls of this process do.
+    pub(crate) fn calls(&self) -> Calls {
+        // The clock is asked for the rest of a pause alone.
+        match self.local.snapshot(&Instant::ZERO).state {
+            QuietState::Quiet => Calls::Held,
+            QuietState::Probing => Calls::Probing,
+            _ => Calls::Starting,
+        }
+    }
+
+    /// Returns the claim of this process for the next report.
+    pub(crate) fn claim(&self, now: u64) -> PauseClaim {
+        let has_waiting = self.local.snapshot(&Instant::ZERO).waiting > 0;
+        self.pause.claim(self.calls(), has_waiting, self.longest, now)
+    }
+}
+
+impl Guard for QuietTarget {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.longest, self.needs_several) == (other.longest, other.needs_several)
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        &guards.quiet
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        &mut guards.quiet
     }
 }

@@ -8,8 +8,9 @@ use stagger::{FailureKind, Outcome};
 use stagger_lease::settings::TokenSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::leases::TokenTarget;
+use crate::registry::{Alive, Held, Registry};
 use crate::store::keys::keys;
-use crate::target::{Alive, Held, Registry, TokenTarget};
 
 const WHOLE: u64 = 1_000_000;
 

@@ -9,8 +9,9 @@ use stagger_lease::budget;
 use stagger_lease::window::settings::WindowSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::leases::WindowTarget;
+use crate::registry::{Alive, Held, Registry};
 use crate::store::keys::window_keys;
-use crate::target::{Alive, Held, Registry, WindowTarget};
 
 /// Bounds the retries of a fleet by a share of its calls, plus a minimum per second for all processes together.
 ///

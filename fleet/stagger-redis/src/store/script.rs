@@ -1,8 +1,8 @@
 use redis::{Script, ScriptInvocation};
 
-use crate::controls::obeyed::ControlsReply;
-use crate::protocol::claim::{PauseClaim, PauseReply};
-use crate::protocol::opinion::Advice;
+use crate::controls::ControlsReply;
+use crate::guards::breaker::Advice;
+use crate::guards::pause::{PauseClaim, PauseReply};
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::claim::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
@@ -198,7 +198,7 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::claim::Calls;
+    use crate::guards::pause::Calls;
     use stagger_lease::claim::Limits;
     use stagger_lease::window::claim::{Counts, WindowLimits};
 

@@ -10,7 +10,7 @@ use stagger_lease::claim::{Report, SECOND, Timing};
 use super::parity::{Draws, answer, assert_expires, done, exchange, script, store};
 use super::quiet::{Processes, VOTED, quorum};
 use crate::guards::breaker::apply;
-use crate::protocol::opinion::{Advice, Opinion};
+use crate::guards::breaker::{Advice, Opinion};
 use crate::store::keys::breaker_key;
 use crate::store::script::{Exchange, Replies};
 

@@ -7,8 +7,9 @@ use stagger::guard::{Limiter, LimiterPermit, QuietPeriod, Turn};
 use stagger::{Instant, Outcome, ServerHint};
 
 use super::quiet::{Fault, Processes, StoredPause};
+use crate::guards::quiet::QuietTarget;
 use crate::guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
-use crate::target::{Alive, QuietTarget, Registry};
+use crate::registry::{Alive, Registry};
 use stagger_lease::claim::Timing;
 
 const PROCESSES: usize = 8;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::protocol::claim::{Calls, PauseClaim, PauseReply};
+use crate::guards::pause::{Calls, PauseClaim, PauseReply};
 use stagger_lease::claim::Timing;
 
 pub(super) const VOTED: i64 = 10_000_000;

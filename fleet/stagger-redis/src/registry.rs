@@ -3,100 +3,19 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use stagger::breaker::CircuitBreaker;
 use stagger::control::RetryControls;
-use stagger::guard::{QuietPeriod, QuietState};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use crate::controls::obeyed::ObeyedControls;
+use crate::controls::ObeyedControls;
 use crate::error::SettingsProblem;
-use crate::protocol::claim::{Calls, PauseClaim};
-use crate::protocol::opinion::Opinion;
-use crate::protocol::pause::Pause;
-use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
-use stagger_lease::admission::queue::Queue;
-use stagger_lease::claim::Limits;
-use stagger_lease::ledger::Ledger;
-use stagger_lease::window::claim::WindowLimits;
+use crate::guards::admission::AdmissionTarget;
+use crate::guards::breaker::BreakerTarget;
+use crate::guards::quiet::QuietTarget;
+use crate::leases::{TokenTarget, WindowTarget};
 
 /// The most guards of one fleet: all are renewed by one call of the store.
 const MOST_GUARDS: usize = 64;
-
-/// One budget of a fleet in this process: a token bucket, or a window.
-#[derive(Debug)]
-pub(crate) struct Target<L> {
-    pub(crate) name: Box<str>,
-    pub(crate) keys: Keys,
-    pub(crate) limits: L,
-    pub(crate) ledger: Ledger,
-    /// What was left for all at the last reply, in the unit of the ledger.
-    pub(crate) left: AtomicI64,
-}
-
-/// A token bucket.
-pub(crate) type TokenTarget = Target<Limits>;
-/// A window.
-pub(crate) type WindowTarget = Target<WindowLimits>;
-
-/// The limits of a kind of budget.
-pub(crate) trait BudgetLimits: Copy + PartialEq {
-    /// Returns the budgets of this kind.
-    fn of(guards: &Guards) -> &Vec<Registered<Target<Self>>>;
-
-    /// Returns the budgets of this kind.
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Target<Self>>>;
-}
-
-/// One quiet period of a fleet in this process.
-#[derive(Debug)]
-pub(crate) struct QuietTarget {
-    pub(crate) name: Box<str>,
-    pub(crate) keys: QuietKeys,
-    /// The longest pause, in microseconds.
-    pub(crate) longest: u64,
-    /// Whether several processes must be told to wait before all wait.
-    pub(crate) needs_several: bool,
-    pub(crate) local: Arc<QuietPeriod>,
-    pub(crate) pause: Pause,
-}
-
-/// One breaker of a fleet in this process.
-#[derive(Debug)]
-pub(crate) struct BreakerTarget {
-    pub(crate) name: Box<str>,
-    pub(crate) key: String,
-    pub(crate) local: Arc<CircuitBreaker>,
-    pub(crate) opinion: Opinion,
-    /// The changes of state of the breaker when it was looked at last.
-    pub(crate) noted: AtomicU64,
-}
-
-/// One admission of a fleet in this process.
-#[derive(Debug)]
-pub(crate) struct AdmissionTarget {
-    pub(crate) name: Box<str>,
-    pub(crate) keys: AdmissionKeys,
-    pub(crate) queue: Queue,
-}
-
-impl QuietTarget {
-    /// Returns what the calls of this process do.
-    pub(crate) fn calls(&self) -> Calls {
-        // The clock is asked for the rest of a pause alone.
-        match self.local.snapshot(&stagger::Instant::ZERO).state {
-            QuietState::Quiet => Calls::Held,
-            QuietState::Probing => Calls::Probing,
-            _ => Calls::Starting,
-        }
-    }
-
-    /// Returns the claim of this process for the next report.
-    pub(crate) fn claim(&self, now: u64) -> PauseClaim {
-        let has_waiting = self.local.snapshot(&stagger::Instant::ZERO).waiting > 0;
-        self.pause.claim(self.calls(), has_waiting, self.longest, now)
-    }
-}
 
 /// What handles and the task share of one guard.
 pub(crate) trait Guard: Sized {
@@ -112,113 +31,14 @@ pub(crate) trait Guard: Sized {
     fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>>;
 }
 
-impl BudgetLimits for Limits {
-    fn of(guards: &Guards) -> &Vec<Registered<TokenTarget>> {
-        &guards.tokens
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<TokenTarget>> {
-        &mut guards.tokens
-    }
-}
-
-impl BudgetLimits for WindowLimits {
-    fn of(guards: &Guards) -> &Vec<Registered<WindowTarget>> {
-        &guards.windows
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<WindowTarget>> {
-        &mut guards.windows
-    }
-}
-
-impl<L> Target<L> {
-    /// Creates the budget of a target, without a lease.
-    pub(crate) fn new(name: &str, keys: Keys, limits: L) -> Self {
-        Self { name: name.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) }
-    }
-}
-
-impl<L: BudgetLimits> Guard for Target<L> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        self.limits == other.limits
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        L::of(guards)
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        L::of_mut(guards)
-    }
-}
-
-impl Guard for QuietTarget {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        (self.longest, self.needs_several) == (other.longest, other.needs_several)
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.quiet
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.quiet
-    }
-}
-
-impl Guard for BreakerTarget {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn is_like(&self, _: &Self) -> bool {
-        true
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.breakers
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.breakers
-    }
-}
-
-impl Guard for AdmissionTarget {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        self.queue.limits().is_like(other.queue.limits())
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.admissions
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.admissions
-    }
-}
-
 /// The guards of a fleet, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    tokens: Vec<Registered<TokenTarget>>,
-    windows: Vec<Registered<WindowTarget>>,
-    quiet: Vec<Registered<QuietTarget>>,
-    breakers: Vec<Registered<BreakerTarget>>,
-    admissions: Vec<Registered<AdmissionTarget>>,
+    pub(crate) tokens: Vec<Registered<TokenTarget>>,
+    pub(crate) windows: Vec<Registered<WindowTarget>>,
+    pub(crate) quiet: Vec<Registered<QuietTarget>>,
+    pub(crate) breakers: Vec<Registered<BreakerTarget>>,
+    pub(crate) admissions: Vec<Registered<AdmissionTarget>>,
 }
 
 #[derive(Debug)]

@@ -5,4 +5,3 @@ mod explore;
 mod parity;
 mod quiet;
 mod scenario;
-mod window_parity;

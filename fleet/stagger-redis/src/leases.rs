@@ -1,4 +1,6 @@
-use core::sync::atomic::Ordering;
+//! The leases of this process on the budgets of a fleet: token buckets and windows.
+
+use core::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
 
 use stagger_lease::account::Account;
@@ -7,19 +9,90 @@ use stagger_lease::ledger::Ledger;
 use stagger_lease::window::account::WindowAccount;
 use stagger_lease::window::claim::{WindowClaim, WindowLease, WindowLimits};
 
-use crate::target::{BudgetLimits, Registry, Target};
+use crate::registry::{Guard, Guards, Registered, Registry};
+use crate::store::keys::Keys;
+
+/// One budget of a fleet in this process: a token bucket, or a window.
+#[derive(Debug)]
+pub(crate) struct Target<L> {
+    pub(crate) name: Box<str>,
+    pub(crate) keys: Keys,
+    pub(crate) limits: L,
+    pub(crate) ledger: Ledger,
+    /// What was left for all at the last reply, in the unit of the ledger.
+    pub(crate) left: AtomicI64,
+}
+
+/// A token bucket.
+pub(crate) type TokenTarget = Target<Limits>;
+/// A window.
+pub(crate) type WindowTarget = Target<WindowLimits>;
+
+/// The limits of a kind of budget.
+pub(crate) trait BudgetLimits: Copy + PartialEq {
+    /// Returns the budgets of this kind.
+    fn of(guards: &Guards) -> &Vec<Registered<Target<Self>>>;
+
+    /// Returns the budgets of this kind.
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Target<Self>>>;
+}
+
+impl BudgetLimits for Limits {
+    fn of(guards: &Guards) -> &Vec<Registered<TokenTarget>> {
+        &guards.tokens
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<TokenTarget>> {
+        &mut guards.tokens
+    }
+}
+
+impl BudgetLimits for WindowLimits {
+    fn of(guards: &Guards) -> &Vec<Registered<WindowTarget>> {
+        &guards.windows
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<WindowTarget>> {
+        &mut guards.windows
+    }
+}
+
+impl<L> Target<L> {
+    /// Creates the budget of a target, without a lease.
+    pub(crate) fn new(name: &str, keys: Keys, limits: L) -> Self {
+        Self { name: name.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) }
+    }
+}
+
+impl<L: BudgetLimits> Guard for Target<L> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.limits == other.limits
+    }
+
+    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
+        L::of(guards)
+    }
+
+    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
+        L::of_mut(guards)
+    }
+}
 
 /// When a report is made, and by how many processes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment<'a> {
-    pub(super) timing: &'a Timing,
+pub(crate) struct Moment<'a> {
+    pub(crate) timing: &'a Timing,
     /// The number of processes among which local shares are divided.
-    pub(super) processes: u64,
-    pub(super) now: u64,
+    pub(crate) processes: u64,
+    pub(crate) now: u64,
 }
 
 /// The side of a process in the protocol of one kind of budget.
-pub(super) trait Leased: BudgetLimits {
+pub(crate) trait Leased: BudgetLimits {
     type Account;
     type Claim;
     type Lease;
@@ -99,14 +172,14 @@ impl Leased for WindowLimits {
 }
 
 /// The leases of this process on the budgets of one kind.
-pub(super) struct Leases<L: Leased> {
+pub(crate) struct Leases<L: Leased> {
     accounts: Vec<(Arc<Target<L>>, L::Account)>,
 }
 
 /// What a report claims of one budget.
-pub(super) struct Claimed<L: Leased> {
-    pub(super) target: Arc<Target<L>>,
-    pub(super) claim: L::Claim,
+pub(crate) struct Claimed<L: Leased> {
+    pub(crate) target: Arc<Target<L>>,
+    pub(crate) claim: L::Claim,
     /// Whether nobody uses the budget any more.
     is_leaving: bool,
 }
@@ -118,12 +191,12 @@ impl<L: Leased> Default for Leases<L> {
 }
 
 impl<L: Leased> Leases<L> {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
 
     /// Takes over new budgets, and returns whether to report early: one is short, is new, or is no longer used.
-    pub(super) fn take(&mut self, registry: &Registry, now: u64) -> bool {
+    pub(crate) fn take(&mut self, registry: &Registry, now: u64) -> bool {
         let mut is_early = false;
         registry.for_each(|target: &Arc<Target<L>>, is_used| {
             is_early |= target.ledger.is_short() || !is_used;
@@ -135,20 +208,20 @@ impl<L: Leased> Leases<L> {
         is_early
     }
 
-    pub(super) fn count(&mut self, moment: Moment<'_>) {
+    pub(crate) fn count(&mut self, moment: Moment<'_>) {
         for (target, account) in &mut self.accounts {
             L::count(account, &target.ledger, moment);
         }
     }
 
-    pub(super) fn use_local_shares(&mut self, moment: Moment<'_>) {
+    pub(crate) fn use_local_shares(&mut self, moment: Moment<'_>) {
         for (target, account) in &mut self.accounts {
             L::use_local_share(account, &target.ledger, moment);
         }
     }
 
     /// Returns what to claim of each budget. One that nobody uses any more is left, and all at the end of the process.
-    pub(super) fn claims(&mut self, registry: &Registry, is_closed: bool, moment: Moment<'_>) -> Vec<Claimed<L>> {
+    pub(crate) fn claims(&mut self, registry: &Registry, is_closed: bool, moment: Moment<'_>) -> Vec<Claimed<L>> {
         let mut used = Vec::new();
         registry.for_each(|target: &Arc<Target<L>>, is_used| {
             target.ledger.settle_short();
@@ -163,7 +236,7 @@ impl<L: Leased> Leases<L> {
     }
 
     /// Takes over the leases that the store has granted for these claims.
-    pub(super) fn on_leases(&mut self, registry: &Registry, claims: &[Claimed<L>], leases: Vec<Option<L::Lease>>) {
+    pub(crate) fn on_leases(&mut self, registry: &Registry, claims: &[Claimed<L>], leases: Vec<Option<L::Lease>>) {
         for ((target, account), lease) in self.accounts.iter_mut().zip(leases) {
             if let Some(lease) = lease {
                 target.left.store(L::on_lease(account, &target.ledger, lease), Ordering::Relaxed);

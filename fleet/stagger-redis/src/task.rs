@@ -11,16 +11,19 @@ use stagger_lease::reconnect;
 use stagger_lease::window::claim::WindowLimits;
 use tokio::time::sleep_until;
 
-use super::leases::{Leases, Moment};
-use crate::event::{FleetEvent, Listener};
+use crate::guards::admission::AdmissionTarget;
+use crate::guards::breaker::BreakerTarget;
 use crate::guards::breaker::apply;
+use crate::guards::breaker::{Advice, Changed};
+use crate::guards::pause::PauseReply;
+use crate::guards::quiet::QuietTarget;
+use crate::leases::{Leases, Moment};
 use crate::observe;
-use crate::protocol::claim::PauseReply;
-use crate::protocol::opinion::{Advice, Changed};
+use crate::observe::{FleetEvent, Listener};
+use crate::registry::{Guard, Registry};
 use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
 use crate::store::script::{self, Exchange, Replies, Reply};
-use crate::target::{AdmissionTarget, BreakerTarget, Guard, QuietTarget, Registry};
 
 /// Settings of the task.
 pub(crate) struct Settings {

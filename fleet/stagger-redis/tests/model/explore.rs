@@ -5,8 +5,8 @@ use stagger_kit::{World, assert_found, explore};
 use stagger_lease::claim::Timing;
 
 use super::quiet::{Fault, Processes, StoredPause};
-use crate::protocol::claim::Calls;
-use crate::protocol::pause::{Cause, Pause};
+use crate::guards::pause::Calls;
+use crate::guards::pause::{Cause, Pause};
 
 const TIMING: Timing = Timing { period: 900_000, lease: 2_700_000, patience: 900_000 };
 const PROCESSES: usize = 3;

@@ -1,4 +1,0 @@
-//! The background task of a fleet.
-
-mod leases;
-pub(crate) mod task;
