@@ -1,5 +1,5 @@
-//! Operator controls that are set once for all processes of a fleet: the side of a process, which obeys them, and that of
-//! a program that sets them.
+//! Operator controls that are set once for all processes of a fleet: the side of a process, which obeys them, and that
+//! of a program that sets them.
 
 use core::fmt;
 use core::time::Duration;
@@ -133,14 +133,18 @@ impl ControlStore {
         };
         let mut texts = texts.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
         let micros = |number: i64| u64::try_from(number).map(Duration::from_micros);
-        let controls = (version > 0).then(|| StoredControls {
+        if version <= 0 {
+            // None were ever set.
+            return Ok((is_set, None));
+        }
+        let controls = StoredControls {
             text: texts.next().unwrap_or_default(),
             note: texts.next().unwrap_or_default(),
             version: version.unsigned_abs(),
             age: micros(age).unwrap_or_default(),
             ends_in: micros(left).ok(),
-        });
-        Ok((is_set, controls))
+        };
+        Ok((is_set, Some(controls)))
     }
 }
 
@@ -227,15 +231,18 @@ impl ObeyedControls {
         }
         known.set_at = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub_unsigned(reply.age);
         let ends_at = reply.left.map(|left| now.saturating_add(left));
-        if let (Some((text, note)), false) = (&reply.news, reply.version == known.version) {
+        if let Some((text, note)) = &reply.news
+            && reply.version != known.version
+        {
             known.version = reply.version;
             if reply.left == Some(0) {
                 // It has ended before this process knew of it.
-                return core::mem::take(&mut known.is_obeyed).then(|| self.reset(&mut known));
+                return if known.is_obeyed { Some(self.reset(&mut known)) } else { None };
             }
             return Some(match apply(&self.controls, text) {
                 Ok(()) => {
-                    (known.is_obeyed, known.ends_at) = (true, ends_at);
+                    known.is_obeyed = true;
+                    known.ends_at = ends_at;
                     FleetEvent::ControlsChanged { note: note.clone() }
                 }
                 // The former stay in force, until their end.
@@ -255,14 +262,15 @@ impl ObeyedControls {
     /// Notes the time: after their end the controls are reset, whether the store is there or not.
     pub(crate) fn tick(&self, now: u64) -> Option<FleetEvent> {
         let mut known = self.lock();
-        if known.ends_at.is_none_or(|end| now < end) {
-            return None;
+        match known.ends_at {
+            Some(end) if now >= end => Some(self.reset(&mut known)),
+            _ => None,
         }
-        Some(self.reset(&mut known))
     }
 
     fn reset(&self, known: &mut Known) -> FleetEvent {
-        (known.is_obeyed, known.ends_at) = (false, None);
+        known.is_obeyed = false;
+        known.ends_at = None;
         // It is a valid text.
         let _ = self.controls.apply(RESET);
         FleetEvent::ControlsEnded

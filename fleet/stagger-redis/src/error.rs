@@ -64,9 +64,20 @@ pub enum SettingsProblem {
 }
 
 impl SettingsError {
-    /// Returns an error with these problems, of which there is at least one.
-    pub(crate) const fn of(problems: Vec<SettingsProblem>) -> Self {
-        Self { problems }
+    /// Returns the limits of the guard of a target, if neither its name nor its settings have a problem.
+    pub(crate) fn of_guard<L, P>(
+        target: &str,
+        limits: Result<L, Vec<P>>,
+        problem: impl Fn(P) -> SettingsProblem,
+    ) -> Result<L, Self> {
+        let mut problems = SettingsProblem::of_name(target);
+        match limits {
+            Ok(limits) => Self::check(problems).map(|()| limits),
+            Err(found) => {
+                problems.extend(found.into_iter().map(problem));
+                Err(Self { problems })
+            }
+        }
     }
 
     /// Returns an error if there is a problem.

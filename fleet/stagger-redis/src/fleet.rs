@@ -14,9 +14,9 @@ use crate::guards::quiet::SharedQuietPeriodBuilder;
 use crate::guards::tokens::SharedTokensBuilder;
 use crate::guards::window::SharedWindowBuilder;
 use crate::observe::{FleetEvent, Listener};
-use crate::registry::{Alive, Registry};
+use crate::registry::{FleetHandle, Registry};
 use crate::store::connection::{Address, Connection};
-use crate::task::{self, Task};
+use crate::task::{Task, TaskSettings};
 use stagger_lease::claim::Timing;
 
 /// The connection of this process to the other processes of its fleet, through a store.
@@ -28,7 +28,7 @@ use stagger_lease::claim::Timing;
 /// The store may be away at any time, also at the start.
 #[derive(Clone)]
 pub struct Fleet {
-    alive: Arc<Alive>,
+    fleet: Arc<FleetHandle>,
     namespace: Arc<str>,
 }
 
@@ -106,22 +106,22 @@ impl Fleet {
 
     /// Creates the builder of a token bucket for `target` that the fleet shares.
     pub fn tokens<'a>(&'a self, target: &'a str) -> SharedTokensBuilder<'a> {
-        SharedTokensBuilder::new(&self.alive, &self.namespace, target)
+        SharedTokensBuilder::new(&self.fleet, &self.namespace, target)
     }
 
     /// Creates the builder of a window for `target` that the fleet shares.
     pub fn window<'a>(&'a self, target: &'a str) -> SharedWindowBuilder<'a> {
-        SharedWindowBuilder::new(&self.alive, &self.namespace, target)
+        SharedWindowBuilder::new(&self.fleet, &self.namespace, target)
     }
 
     /// Creates the builder of a quiet period for `target` that the fleet shares.
     pub fn quiet_period<'a>(&'a self, target: &'a str) -> SharedQuietPeriodBuilder<'a> {
-        SharedQuietPeriodBuilder::new(&self.alive, &self.namespace, target)
+        SharedQuietPeriodBuilder::new(&self.fleet, &self.namespace, target)
     }
 
     /// Creates the builder of a circuit breaker for `target` that those of the other processes advise.
     pub fn breaker<'a>(&'a self, target: &'a str) -> SharedBreakerBuilder<'a> {
-        SharedBreakerBuilder::new(&self.alive, &self.namespace, target)
+        SharedBreakerBuilder::new(&self.fleet, &self.namespace, target)
     }
 
     /// Creates the builder of an admission for `target`, such as the service's name, that all servers behind a balancer
@@ -131,7 +131,7 @@ impl Fleet {
     /// in all of them: 16 random bytes, from where the program has its passwords. It is never sent to the store, nor
     /// logged.
     pub fn admission<'a>(&'a self, target: &'a str, rate: u32, secret: Secret) -> SharedAdmissionBuilder<'a> {
-        SharedAdmissionBuilder::new(&self.alive, &self.namespace, target, rate, secret)
+        SharedAdmissionBuilder::new(&self.fleet, &self.namespace, target, rate, secret)
     }
 
     /// Lets these controls obey those that an operator sets for all processes of the namespace, with `stagger control`
@@ -142,18 +142,18 @@ impl Fleet {
     /// [`controls_snapshot`](Self::controls_snapshot) has their age. At their end every target is enforced. A fleet has
     /// one set of controls: the last call counts.
     pub fn controls(&self, controls: &RetryControls) {
-        self.alive.0.obey(controls.clone());
+        self.fleet.0.obey(controls.clone());
     }
 
     /// Returns what this process knows of the operator controls of the fleet; `None` if no controls obey them.
     #[must_use]
     pub fn controls_snapshot(&self) -> Option<ControlsSnapshot> {
-        let (now, known) = (self.alive.0.now(), self.alive.0.controls()?.known());
+        let (now, known) = (self.fleet.0.now(), self.fleet.0.controls()?.known());
         let since = |at: u64| Duration::from_micros(now.saturating_sub(at));
         Some(ControlsSnapshot {
             version: known.version,
             is_obeyed: known.is_obeyed,
-            age: (known.version > 0).then(|| known.age(now)),
+            age: if known.version > 0 { Some(known.age(now)) } else { None },
             unconfirmed: known.confirmed_at.map(since),
             ends_in: known.ends_at.map(|end| Duration::from_micros(end.saturating_sub(now))),
         })
@@ -166,7 +166,7 @@ impl Fleet {
     /// # Cancel safety
     /// The task ends as well if the future is dropped.
     pub async fn close(self) {
-        let registry = Arc::clone(&self.alive.0);
+        let registry = Arc::clone(&self.fleet.0);
         drop(self);
         registry.ended().await;
     }
@@ -174,7 +174,7 @@ impl Fleet {
     /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> FleetSnapshot {
-        let counts = &self.alive.0.counts;
+        let counts = &self.fleet.0.counts;
         FleetSnapshot {
             is_leased: counts.is_leased.load(Ordering::Relaxed),
             processes: counts.processes.load(Ordering::Relaxed),
@@ -231,15 +231,15 @@ impl<'a> FleetBuilder<'a> {
         problems.extend(SettingsProblem::of_name(namespace));
         let runtime = Handle::try_current().map_err(|_| problems.push(SettingsProblem::NoRuntime));
         SettingsError::check(problems)?;
-        let alive = Arc::new(Alive(Arc::new(Registry::new(u64::from(processes)))));
+        let fleet = Arc::new(FleetHandle(Arc::new(Registry::new(u64::from(processes)))));
         // Neither failed: there is no problem.
         if let (Ok(connection), Ok(runtime)) = (connection, runtime) {
             let patience = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);
             let timing = Timing { patience, ..Timing::DEFAULT };
-            let settings = task::Settings { timing, processes: u64::from(processes), listener };
-            runtime.spawn(Task::new(Arc::clone(&alive.0), connection, settings, namespace).run());
+            let settings = TaskSettings { timing, processes: u64::from(processes), listener };
+            runtime.spawn(Task::new(Arc::clone(&fleet.0), connection, settings, namespace).run());
         }
-        Ok(Fleet { alive, namespace: namespace.into() })
+        Ok(Fleet { fleet, namespace: namespace.into() })
     }
 }
 

@@ -9,12 +9,12 @@ use stagger_lease::ledger::Ledger;
 use stagger_lease::window::account::WindowAccount;
 use stagger_lease::window::claim::{WindowClaim, WindowLease, WindowLimits};
 
-use crate::registry::{Guard, Guards, Registered, Registry};
+use crate::registry::{Guard, Registry};
 use crate::store::keys::Keys;
 
 /// One budget of a fleet in this process: a token bucket, or a window.
 #[derive(Debug)]
-pub(crate) struct Target<L> {
+pub(crate) struct BudgetTarget<L> {
     pub(crate) name: Box<str>,
     pub(crate) keys: Keys,
     pub(crate) limits: L,
@@ -24,61 +24,24 @@ pub(crate) struct Target<L> {
 }
 
 /// A token bucket.
-pub(crate) type TokenTarget = Target<Limits>;
+pub(crate) type TokenTarget = BudgetTarget<Limits>;
 /// A window.
-pub(crate) type WindowTarget = Target<WindowLimits>;
+pub(crate) type WindowTarget = BudgetTarget<WindowLimits>;
 
-/// The limits of a kind of budget.
-pub(crate) trait BudgetLimits: Copy + PartialEq {
-    /// Returns the budgets of this kind.
-    fn of(guards: &Guards) -> &Vec<Registered<Target<Self>>>;
-
-    /// Returns the budgets of this kind.
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Target<Self>>>;
-}
-
-impl BudgetLimits for Limits {
-    fn of(guards: &Guards) -> &Vec<Registered<TokenTarget>> {
-        &guards.tokens
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<TokenTarget>> {
-        &mut guards.tokens
-    }
-}
-
-impl BudgetLimits for WindowLimits {
-    fn of(guards: &Guards) -> &Vec<Registered<WindowTarget>> {
-        &guards.windows
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<WindowTarget>> {
-        &mut guards.windows
-    }
-}
-
-impl<L> Target<L> {
+impl<L> BudgetTarget<L> {
     /// Creates the budget of a target, without a lease.
     pub(crate) fn new(name: &str, keys: Keys, limits: L) -> Self {
         Self { name: name.into(), keys, limits, ledger: Ledger::new(), left: AtomicI64::new(0) }
     }
 }
 
-impl<L: BudgetLimits> Guard for Target<L> {
+impl<L: Leased> Guard for BudgetTarget<L> {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn is_like(&self, other: &Self) -> bool {
         self.limits == other.limits
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        L::of(guards)
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        L::of_mut(guards)
     }
 }
 
@@ -92,7 +55,7 @@ pub(crate) struct Moment<'a> {
 }
 
 /// The side of a process in the protocol of one kind of budget.
-pub(crate) trait Leased: BudgetLimits {
+pub(crate) trait Leased: Copy + PartialEq + Send + Sync + 'static {
     type Account;
     type Claim;
     type Lease;
@@ -173,12 +136,12 @@ impl Leased for WindowLimits {
 
 /// The leases of this process on the budgets of one kind.
 pub(crate) struct Leases<L: Leased> {
-    accounts: Vec<(Arc<Target<L>>, L::Account)>,
+    accounts: Vec<(Arc<BudgetTarget<L>>, L::Account)>,
 }
 
 /// What a report claims of one budget.
 pub(crate) struct Claimed<L: Leased> {
-    pub(crate) target: Arc<Target<L>>,
+    pub(crate) target: Arc<BudgetTarget<L>>,
     pub(crate) claim: L::Claim,
     /// Whether nobody uses the budget any more.
     is_leaving: bool,
@@ -198,7 +161,7 @@ impl<L: Leased> Leases<L> {
     /// Takes over new budgets, and returns whether to report early: one is short, is new, or is no longer used.
     pub(crate) fn take(&mut self, registry: &Registry, now: u64) -> bool {
         let mut is_early = false;
-        registry.for_each(|target: &Arc<Target<L>>, is_used| {
+        registry.for_each(|target: &Arc<BudgetTarget<L>>, is_used| {
             is_early |= target.ledger.is_short() || !is_used;
             if !self.accounts.iter().any(|(known, _)| Arc::ptr_eq(known, target)) {
                 self.accounts.push((Arc::clone(target), target.limits.account(now)));
@@ -223,14 +186,20 @@ impl<L: Leased> Leases<L> {
     /// Returns what to claim of each budget. One that nobody uses any more is left, and all at the end of the process.
     pub(crate) fn claims(&mut self, registry: &Registry, is_closed: bool, moment: Moment<'_>) -> Vec<Claimed<L>> {
         let mut used = Vec::new();
-        registry.for_each(|target: &Arc<Target<L>>, is_used| {
+        registry.for_each(|target: &Arc<BudgetTarget<L>>, is_used| {
             target.ledger.settle_short();
-            used.extend((is_used && !is_closed).then(|| Arc::clone(target)));
+            if is_used && !is_closed {
+                used.push(Arc::clone(target));
+            }
         });
         let claims = self.accounts.iter_mut().map(|(target, account)| {
             let is_leaving = !used.iter().any(|used| Arc::ptr_eq(used, target));
-            let claim = if is_leaving { L::leave } else { L::claim };
-            Claimed { target: Arc::clone(target), claim: claim(account, &target.ledger, moment), is_leaving }
+            let claim = if is_leaving {
+                L::leave(account, &target.ledger, moment)
+            } else {
+                L::claim(account, &target.ledger, moment)
+            };
+            Claimed { target: Arc::clone(target), claim, is_leaving }
         });
         claims.collect()
     }

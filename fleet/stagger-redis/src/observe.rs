@@ -136,16 +136,23 @@ pub(crate) fn tell(namespace: &str, event: &FleetEvent) {
             tracing::warn!(target: "stagger", namespace, note, "operator controls changed");
         }
         FleetEvent::ControlsRejected { reason } => {
-            tracing::warn!(target: "stagger", namespace, reason, "operator controls rejected, the former stay in force");
+            tracing::warn!(
+                target: "stagger", namespace, reason,
+                "operator controls rejected, the former stay in force"
+            );
         }
         FleetEvent::ControlsEnded => {
             tracing::warn!(target: "stagger", namespace, "operator controls ended, all targets are enforced");
         }
         FleetEvent::BreakerAdvised { target, open } => {
-            tracing::info!(target: "stagger", namespace, guard = target, open, "breakers of the fleet open, half of the evidence is enough");
+            tracing::info!(
+                target: "stagger", namespace, guard = target, open,
+                "breakers of the fleet open, half of the evidence is enough"
+            );
         }
         FleetEvent::Paused { target, remaining } => {
-            tracing::info!(target: "stagger", namespace, guard = target, remaining_s = remaining.as_secs_f64(), "fleet paused");
+            let remaining_s = remaining.as_secs_f64();
+            tracing::info!(target: "stagger", namespace, guard = target, remaining_s, "fleet paused");
         }
     }
 }

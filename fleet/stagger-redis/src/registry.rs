@@ -1,3 +1,14 @@
+//! What the handles of a fleet and its background task share: the guards that are in use, and the clock.
+//!
+//! ```text
+//! Fleet ──────────────────────► FleetHandle ──► Registry ◄── Task, which ends when the last
+//! SharedTokens, … ─► GuardHandle ─────┘            │          FleetHandle is dropped
+//!                        │                         ▼
+//!                        └──────► a Guard ◄── Entry, forgotten when its lease was handed back
+//! ```
+
+use core::any::Any;
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,48 +20,51 @@ use tokio::time::Instant;
 
 use crate::controls::ObeyedControls;
 use crate::error::SettingsProblem;
-use crate::guards::admission::AdmissionTarget;
-use crate::guards::breaker::BreakerTarget;
-use crate::guards::quiet::QuietTarget;
-use crate::leases::{TokenTarget, WindowTarget};
 
 /// The most guards of one fleet: all are renewed by one call of the store.
 const MOST_GUARDS: usize = 64;
 
-/// What handles and the task share of one guard.
-pub(crate) trait Guard: Sized {
+/// What the handles and the task share of one guard. The registry knows no kind of guard: it finds them by their type.
+pub(crate) trait Guard: Any + Send + Sync {
     fn name(&self) -> &str;
 
     /// Returns whether both have the same settings.
     fn is_like(&self, other: &Self) -> bool;
-
-    /// Returns the guards of this kind.
-    fn of(guards: &Guards) -> &Vec<Registered<Self>>;
-
-    /// Returns the guards of this kind.
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>>;
 }
 
-/// The guards of a fleet, by kind.
-#[derive(Debug, Default)]
-pub(crate) struct Guards {
-    pub(crate) tokens: Vec<Registered<TokenTarget>>,
-    pub(crate) windows: Vec<Registered<WindowTarget>>,
-    pub(crate) quiet: Vec<Registered<QuietTarget>>,
-    pub(crate) breakers: Vec<Registered<BreakerTarget>>,
-    pub(crate) admissions: Vec<Registered<AdmissionTarget>>,
+/// One guard in the registry.
+struct Entry {
+    guard: Arc<dyn Any + Send + Sync>,
+    /// The [`GuardHandle`] of the guard.
+    handle: Weak<dyn Any + Send + Sync>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Registered<T> {
-    guard: Arc<T>,
-    held: Weak<Held<T>>,
+impl Entry {
+    /// Returns the guard if it is of this kind.
+    fn guard<T: Guard>(&self) -> Option<Arc<T>> {
+        Arc::clone(&self.guard).downcast().ok()
+    }
+
+    /// Returns the handle of the guard if it is of this kind, and in use.
+    fn handle<T: Guard>(&self) -> Option<Arc<GuardHandle<T>>> {
+        if self.guard.is::<T>() { self.handle.upgrade()?.downcast().ok() } else { None }
+    }
+
+    fn is_used(&self) -> bool {
+        self.handle.strong_count() > 0
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("is_used", &self.is_used()).finish_non_exhaustive()
+    }
 }
 
 /// What the handles and the task share.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    guards: Mutex<Guards>,
+    guards: Mutex<Vec<Entry>>,
     /// Wakes the task.
     pub(crate) wake: Notify,
     is_closed: AtomicBool,
@@ -79,25 +93,25 @@ pub(crate) struct Counts {
 
 /// Keeps the task running. The last one to be dropped ends it.
 #[derive(Debug)]
-pub(crate) struct Alive(pub(crate) Arc<Registry>);
+pub(crate) struct FleetHandle(pub(crate) Arc<Registry>);
 
-impl Drop for Alive {
+impl Drop for FleetHandle {
     fn drop(&mut self) {
         self.0.is_closed.store(true, Ordering::Release);
         self.0.wake.notify_one();
     }
 }
 
-/// A guard that is in use. When the last one is dropped, its lease is handed back.
+/// Keeps a guard in use. When the last one is dropped, the lease of the guard is handed back.
 #[derive(Debug)]
-pub(crate) struct Held<T> {
+pub(crate) struct GuardHandle<T> {
     pub(crate) target: Arc<T>,
-    pub(crate) alive: Arc<Alive>,
+    pub(crate) fleet: Arc<FleetHandle>,
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for GuardHandle<T> {
     fn drop(&mut self) {
-        self.alive.0.wake.notify_one();
+        self.fleet.0.wake.notify_one();
     }
 }
 
@@ -118,45 +132,49 @@ impl Registry {
         }
     }
 
-    /// Returns the guard with the name of this one, which is added if it is new.
-    pub(crate) fn hold<T: Guard>(alive: &Arc<Alive>, guard: T) -> Result<Arc<Held<T>>, SettingsProblem> {
-        let registry = &alive.0;
+    /// Returns a handle of the guard of this kind with the name of this one, which is added if it is new.
+    pub(crate) fn hold<T: Guard>(fleet: &Arc<FleetHandle>, guard: T) -> Result<Arc<GuardHandle<T>>, SettingsProblem> {
+        let registry = &fleet.0;
         let mut guards = registry.lock();
-        let budgets = guards.tokens.len() + guards.windows.len();
-        let count = budgets + guards.quiet.len() + guards.breakers.len() + guards.admissions.len();
-        let list = T::of_mut(&mut guards);
-        for registered in list.iter().filter(|registered| registered.guard.name() == guard.name()) {
-            let Some(held) = registered.held.upgrade() else { continue };
-            return if held.target.is_like(&guard) { Ok(held) } else { Err(SettingsProblem::OtherLimits) };
+        for entry in guards.iter() {
+            if let Some(handle) = entry.handle::<T>()
+                && handle.target.name() == guard.name()
+            {
+                return if handle.target.is_like(&guard) { Ok(handle) } else { Err(SettingsProblem::OtherLimits) };
+            }
         }
-        if count >= MOST_GUARDS {
+        if guards.len() >= MOST_GUARDS {
             return Err(SettingsProblem::TooManyTargets);
         }
-        let held = Arc::new(Held { target: Arc::new(guard), alive: Arc::clone(alive) });
-        list.push(Registered { guard: Arc::clone(&held.target), held: Arc::downgrade(&held) });
+        let target = Arc::new(guard);
+        let handle = Arc::new(GuardHandle { target: Arc::clone(&target), fleet: Arc::clone(fleet) });
+        let weak = Arc::downgrade(&handle);
+        guards.push(Entry { guard: target, handle: weak });
         drop(guards);
         registry.wake.notify_one();
-        Ok(held)
+        Ok(handle)
     }
 
     /// Calls `f` with each guard of this kind, and whether it is still in use.
     pub(crate) fn for_each<T: Guard>(&self, mut f: impl FnMut(&Arc<T>, bool)) {
-        for Registered { guard, held } in T::of(&self.lock()) {
-            f(guard, held.strong_count() > 0);
+        for entry in self.lock().iter() {
+            if let Some(guard) = entry.guard() {
+                f(&guard, entry.is_used());
+            }
         }
     }
 
     /// Returns the guards of this kind that are in use, and forgets the others.
     pub(crate) fn used<T: Guard>(&self) -> Vec<Arc<T>> {
         let mut guards = self.lock();
-        let list = T::of_mut(&mut guards);
-        list.retain(|registered| registered.held.strong_count() > 0);
-        list.iter().map(|registered| Arc::clone(&registered.guard)).collect()
+        guards.retain(|entry| entry.is_used() || !entry.guard.is::<T>());
+        guards.iter().filter_map(Entry::guard).collect()
     }
 
     /// Forgets a guard whose lease was handed back.
     pub(crate) fn forget<T: Guard>(&self, guard: &Arc<T>) {
-        T::of_mut(&mut self.lock()).retain(|registered| !Arc::ptr_eq(&registered.guard, guard));
+        // Addresses alone are compared: the entry has no type.
+        self.lock().retain(|entry| Arc::as_ptr(&entry.guard).cast::<()>() != Arc::as_ptr(guard).cast());
     }
 
     /// Sets the controls that obey those of the fleet.
@@ -218,7 +236,7 @@ impl Registry {
         self.begun + Duration::from_micros(micros)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Guards> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.guards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,3 +1,12 @@
+//! The background task of a fleet, which makes the reports of a process to the store.
+//!
+//! ```text
+//!          nothing to report on                       due, or early, or the last one
+//!   idle ◄──────────────────────── waiting ─────────────────────────────────────────► reporting
+//!     │  a guard is added             ▲ ▲                                                 │
+//!     └───────────────────────────────┘ └──── reply, or failure: waits by the policy ─────┘
+//! ```
+
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
@@ -11,13 +20,14 @@ use stagger_lease::reconnect;
 use stagger_lease::window::claim::WindowLimits;
 use tokio::time::sleep_until;
 
+use crate::controls::ObeyedControls;
 use crate::guards::admission::AdmissionTarget;
 use crate::guards::breaker::BreakerTarget;
 use crate::guards::breaker::apply;
 use crate::guards::breaker::{Advice, Changed};
-use crate::guards::pause::PauseReply;
+use crate::guards::pause::{PauseClaim, PauseReply};
 use crate::guards::quiet::QuietTarget;
-use crate::leases::{Leases, Moment};
+use crate::leases::{Claimed, Leases, Moment};
 use crate::observe;
 use crate::observe::{FleetEvent, Listener};
 use crate::registry::{Guard, Registry};
@@ -25,8 +35,8 @@ use crate::store::connection::Connection;
 use crate::store::keys::{controls_key, processes_key};
 use crate::store::script::{self, Exchange, Replies, Reply};
 
-/// Settings of the task.
-pub(crate) struct Settings {
+/// What the task is created with.
+pub(crate) struct TaskSettings {
     pub(crate) timing: Timing,
     pub(crate) processes: u64,
     pub(crate) listener: Option<Listener>,
@@ -36,12 +46,12 @@ pub(crate) struct Settings {
 pub(crate) struct Task {
     connection: Connection,
     script: Script,
-    state: State,
+    state: TaskState,
     ended: Ended,
 }
 
 /// Everything but the connection, so that time is noted while the task waits for the store.
-struct State {
+struct TaskState {
     registry: Arc<Registry>,
     process: Process,
     tokens: Leases<Limits>,
@@ -64,6 +74,17 @@ struct State {
     lost_at: u64,
 }
 
+/// What one report claims of each guard.
+struct Claims {
+    tokens: Vec<Claimed<Limits>>,
+    windows: Vec<Claimed<WindowLimits>>,
+    pauses: Vec<(Arc<QuietTarget>, PauseClaim)>,
+    /// Whether the breaker is open.
+    breakers: Vec<(Arc<BreakerTarget>, bool)>,
+    admissions: Vec<(Arc<AdmissionTarget>, ShareClaim)>,
+    controls: Option<Arc<ObeyedControls>>,
+}
+
 /// Tells that the task has ended, also if its runtime has.
 struct Ended(Arc<Registry>);
 
@@ -74,10 +95,15 @@ impl Drop for Ended {
 }
 
 impl Task {
-    pub(crate) fn new(registry: Arc<Registry>, connection: Connection, settings: Settings, namespace: &str) -> Self {
-        let Settings { timing, processes, listener } = settings;
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        connection: Connection,
+        settings: TaskSettings,
+        namespace: &str,
+    ) -> Self {
+        let TaskSettings { timing, processes, listener } = settings;
         let ended = Ended(Arc::clone(&registry));
-        let state = State {
+        let state = TaskState {
             registry,
             process: Process::new(timing, processes, 0),
             tokens: Leases::default(),
@@ -132,7 +158,7 @@ impl Task {
     }
 }
 
-impl State {
+impl TaskState {
     /// Returns whether there is nothing to report on.
     fn is_idle(&self) -> bool {
         self.tokens.is_empty()
@@ -168,14 +194,19 @@ impl State {
             self.lost_at = now;
             self.registry.counts.is_leased.store(false, Ordering::Relaxed);
             for breaker in &self.breakers {
-                breaker.opinion.on_loss().into_iter().for_each(|changed| apply(&breaker.local, changed));
+                if let Some(changed) = breaker.opinion.on_loss() {
+                    apply(&breaker.local, changed);
+                }
             }
             for quiet in &self.pauses {
                 quiet.pause.on_loss(self.seed.draw(now) % self.process.timing().period, now);
             }
         }
-        let ended = self.registry.controls().and_then(|controls| controls.tick(now));
-        ended.into_iter().for_each(|event| self.tell(&event));
+        if let Some(controls) = self.registry.controls()
+            && let Some(event) = controls.tick(now)
+        {
+            self.tell(&event);
+        }
         let moment = Moment { timing: self.process.timing(), processes: self.process.processes(), now };
         self.windows.count(moment);
         if self.process.is_local() {
@@ -204,91 +235,90 @@ impl State {
         let sent = self.now();
         let jitter = i16::try_from(self.draw(2_001)).unwrap_or(1_000) - 1_000;
         let report = self.process.report(jitter, sent);
-        let (processes, timing) = (self.process.processes(), *self.process.timing());
-        let moment = Moment { timing: &timing, processes, now: sent };
-        let tokens = self.tokens.claims(&self.registry, is_closed, moment);
-        let windows = self.windows.claims(&self.registry, is_closed, moment);
+        let timing = *self.process.timing();
+        let claims = self.claims(is_closed, sent);
         self.registry.counts.reports.fetch_add(1, Ordering::Relaxed);
-        let pauses: Vec<_> = self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(sent))).collect();
-        let opinions: Vec<_> =
-            self.breakers.iter().map(|breaker| (Arc::clone(breaker), breaker.opinion.claim())).collect();
-        let shares = self.share_claims(is_closed);
+        // While it waits for the reply, the task notes the time, which changes its state: the exchange borrows nothing
+        // of it.
         let (processes_key, controls_key) = (self.processes.clone(), self.controls.clone());
-        let controls = self.registry.controls();
+        let controls = claims.controls.as_ref();
         let exchange = Exchange {
             id: self.seed.get(),
             report: &report,
             timing: &timing,
             is_leaving: is_closed,
-            tokens: &tokens.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
-            windows: &windows.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
-            pauses: &pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
+            tokens: &claims.tokens.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
+            windows: &claims.windows.iter().map(|claimed| (&claimed.target.keys, claimed.claim)).collect::<Vec<_>>(),
+            pauses: &claims.pauses.iter().map(|(quiet, claim)| (&quiet.keys, *claim)).collect::<Vec<_>>(),
             processes: &processes_key,
-            breakers: &opinions.iter().map(|(breaker, is_open)| (&*breaker.key, *is_open)).collect::<Vec<_>>(),
-            admissions: &shares.iter().map(|(admission, claim)| (&admission.keys, *claim)).collect::<Vec<_>>(),
-            controls: controls.as_ref().map(|controls| (&*controls_key, controls.known().version)),
+            breakers: &claims.breakers.iter().map(|(breaker, is_open)| (&*breaker.key, *is_open)).collect::<Vec<_>>(),
+            admissions: &claims.admissions.iter().map(|(guard, claim)| (&guard.keys, *claim)).collect::<Vec<_>>(),
+            controls: controls.map(|controls| (&*controls_key, controls.known().version)),
         };
         let call = script::invocation(script, &exchange);
         let reply: Result<(Vec<i64>, Vec<Vec<u8>>), _> = self.with_ticks(connection.call(&call)).await;
-        let reply = reply.and_then(|(values, texts)| {
-            script::reply(&values, &exchange, texts).ok_or_else(|| {
-                connection.close();
-                "the reply is not one of the script".to_owned()
-            })
-        });
         match reply {
             Err(reason) => self.on_failure(reason),
-            Ok(Reply::Again) => self.process.on_again(self.now()),
-            Ok(Reply::Done(replies)) => {
-                let Replies {
-                    now: store,
-                    leases,
-                    windows: window_leases,
-                    processes,
-                    pauses: replies,
-                    advice,
-                    shares: granted,
-                    controls: obeyed,
-                } = *replies;
-                let lease_sizes = leases.iter().map(|lease| lease.map(|lease| lease.processes));
-                let window_sizes = window_leases.iter().map(|lease| lease.map(|lease| lease.processes));
-                let share_sizes = granted.iter().map(|lease| lease.map(|lease| lease.processes));
-                let sizes: Vec<_> = lease_sizes.chain(window_sizes).chain(share_sizes).collect();
-                let is_old = !sizes.is_empty() && sizes.iter().all(Option::is_none);
-                if is_old {
-                    return;
+            Ok((values, texts)) => match script::reply(&values, &exchange, texts) {
+                None => {
+                    connection.close();
+                    self.on_failure("the reply is not one of the script".to_owned());
                 }
-                let seen = sizes.into_iter().flatten().fold(processes, u64::max);
-                self.registry.note_store_time(store, self.now());
-                let was = self.process.on_reply(store, seen, sent, self.now());
-                for ((quiet, _), reply) in pauses.iter().zip(replies) {
-                    self.on_pause(quiet, reply, &timing);
-                }
-                for ((breaker, _), advice) in opinions.iter().zip(advice) {
-                    self.on_advice(breaker, advice);
-                }
-                for ((admission, claim), lease) in shares.iter().zip(&granted) {
-                    if let (Some(_), Some(lease)) = (claim.line, lease) {
-                        admission.queue.on_lease(lease, self.registry.now_nanos());
-                    }
-                }
-                self.forget_admissions(&shares);
-                let event = controls.zip(obeyed).and_then(|(controls, reply)| controls.on_reply(&reply, self.now()));
-                event.into_iter().for_each(|event| self.tell(&event));
-                self.tokens.on_leases(&self.registry, &tokens, leases);
-                self.windows.on_leases(&self.registry, &windows, window_leases);
-                self.failed = 0;
-                let counts = &self.registry.counts;
-                counts.answered.store(report.number, Ordering::Relaxed);
-                counts.is_leased.store(true, Ordering::Relaxed);
-                counts.processes.store(seen, Ordering::Relaxed);
-                if was == Some(Change::Leased) {
-                    let after = Duration::from_micros(self.now().saturating_sub(self.lost_at));
-                    self.tell(&FleetEvent::StoreRestored { after });
-                }
-            }
+                Some(Reply::Again) => self.process.on_again(self.now()),
+                // Another report has overtaken this one.
+                Some(Reply::Done(replies)) if replies.is_old() => return,
+                Some(Reply::Done(replies)) => self.on_replies(&claims, *replies, report.number, sent),
+            },
         }
         observe::record(&self.namespace, &self.registry);
+    }
+
+    /// Returns what to claim of each guard.
+    fn claims(&mut self, is_closed: bool, now: u64) -> Claims {
+        let moment = Moment { timing: self.process.timing(), processes: self.process.processes(), now };
+        Claims {
+            tokens: self.tokens.claims(&self.registry, is_closed, moment),
+            windows: self.windows.claims(&self.registry, is_closed, moment),
+            pauses: self.pauses.iter().map(|quiet| (Arc::clone(quiet), quiet.claim(now))).collect(),
+            breakers: self.breakers.iter().map(|breaker| (Arc::clone(breaker), breaker.opinion.claim())).collect(),
+            admissions: self.share_claims(is_closed),
+            controls: self.registry.controls(),
+        }
+    }
+
+    /// Takes over what the store says about each guard.
+    fn on_replies(&mut self, claims: &Claims, replies: Replies, number: u64, sent: u64) {
+        let seen = replies.sizes().into_iter().flatten().fold(replies.processes, u64::max);
+        self.registry.note_store_time(replies.now, self.now());
+        let was = self.process.on_reply(replies.now, seen, sent, self.now());
+        for ((quiet, _), reply) in claims.pauses.iter().zip(replies.pauses) {
+            self.on_pause(quiet, reply);
+        }
+        for ((breaker, _), advice) in claims.breakers.iter().zip(replies.advice) {
+            self.on_advice(breaker, advice);
+        }
+        for ((admission, claim), lease) in claims.admissions.iter().zip(&replies.shares) {
+            if let (Some(_), Some(lease)) = (claim.line, lease) {
+                admission.queue.on_lease(lease, self.registry.now_nanos());
+            }
+        }
+        self.forget_admissions(&claims.admissions);
+        if let (Some(controls), Some(reply)) = (&claims.controls, replies.controls)
+            && let Some(event) = controls.on_reply(&reply, self.now())
+        {
+            self.tell(&event);
+        }
+        self.tokens.on_leases(&self.registry, &claims.tokens, replies.leases);
+        self.windows.on_leases(&self.registry, &claims.windows, replies.windows);
+        self.failed = 0;
+        let counts = &self.registry.counts;
+        counts.answered.store(number, Ordering::Relaxed);
+        counts.is_leased.store(true, Ordering::Relaxed);
+        counts.processes.store(seen, Ordering::Relaxed);
+        if was == Some(Change::Leased) {
+            let after = Duration::from_micros(self.now().saturating_sub(self.lost_at));
+            self.tell(&FleetEvent::StoreRestored { after });
+        }
     }
 
     /// Returns what to claim of each admission. One that nobody uses any more is left.
@@ -296,27 +326,33 @@ impl State {
         let mut used = Vec::new();
         if !is_closed {
             self.registry.for_each(|admission: &Arc<AdmissionTarget>, is_used| {
-                used.extend(is_used.then(|| Arc::clone(admission)));
+                if is_used {
+                    used.push(Arc::clone(admission));
+                }
             });
         }
         let claims = self.admissions.iter().map(|admission| {
-            let claim = admission.queue.claim(self.registry.now_nanos());
-            let is_used = used.iter().any(|used| Arc::ptr_eq(used, admission));
-            (Arc::clone(admission), ShareClaim { line: claim.line.filter(|_| is_used), ..claim })
+            let mut claim = admission.queue.claim(self.registry.now_nanos());
+            if !used.iter().any(|used| Arc::ptr_eq(used, admission)) {
+                claim.line = None;
+            }
+            (Arc::clone(admission), claim)
         });
         claims.collect()
     }
 
     /// Forgets the admissions that were left.
     fn forget_admissions(&mut self, shares: &[(Arc<AdmissionTarget>, ShareClaim)]) {
-        for (admission, _) in shares.iter().filter(|(_, claim)| claim.line.is_none()) {
-            self.registry.forget(admission);
-            self.admissions.retain(|known| !Arc::ptr_eq(known, admission));
+        for (admission, claim) in shares {
+            if claim.line.is_none() {
+                self.registry.forget(admission);
+                self.admissions.retain(|known| !Arc::ptr_eq(known, admission));
+            }
         }
     }
 
-    fn on_pause(&self, quiet: &QuietTarget, reply: PauseReply, timing: &Timing) {
-        if quiet.pause.on_reply(reply, quiet.longest, timing.period, self.now()) {
+    fn on_pause(&self, quiet: &QuietTarget, reply: PauseReply) {
+        if quiet.pause.on_reply(reply, quiet.longest, self.process.timing().period, self.now()) {
             let remaining = Duration::from_micros(reply.left);
             self.tell(&FleetEvent::Paused { target: quiet.name.to_string(), remaining });
         }

@@ -9,7 +9,7 @@ use stagger_lease::admission::queue::Queue;
 use stagger_lease::admission::settings::AdmissionSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::registry::{Alive, Guard, Guards, Held, Registered, Registry};
+use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
 use crate::store::keys::{AdmissionKeys, admission_keys};
 
 /// Admission control with one virtual queue for all servers behind a balancer: a client that one server rejects returns
@@ -24,19 +24,23 @@ use crate::store::keys::{AdmissionKeys, admission_keys};
 /// with it; a background task renews the share each second. No client waits for the store. Times of reservations are
 /// those of the store's clock.
 ///
-/// | | |
-/// |---|---|
-/// | a client without a token | admitted within the server's share of rate and burst; while reservations are pending, into capacity that nobody has come for during the time of a burst |
-/// | any other | the next free time of the server, or [`Full`](Admit::Full) if that is further away than `max_wait` |
-/// | a client with the token of any server | admitted at its time, up to 250 ms before and 10 s after it, within the server's share; a second of it is kept for such clients, because a balancer does not divide them evenly |
-/// | … for which the server has no capacity | another reservation, at the end of the line |
-/// | a token that was redeemed at this server, is too late or is not sealed with the secret | counts as none, and gets no new reservation |
-/// | a token that is shown at several servers | may be redeemed at each, out of their shares |
-/// | a server that starts | `rate / processes` without a burst until the first reply, then its share, behind the reservations of all |
-/// | a server that is killed | its share goes to the others after 3.75 seconds |
-/// | without the store | `rate / processes`, the larger of the expected number and the largest that was seen. Reservations of all are honored still |
-/// | k servers cannot reach the store, and the others can | at most `k / processes · rate` more, until three seconds after they can |
-/// | the store's clock jumps | reservations that are pending are early or late by the jump |
+/// - a client without a token: admitted within the server's share of rate and burst; while reservations are pending,
+///   into capacity that nobody has come for during the time of a burst.
+/// - any other: the next free time of the server, or [`Full`](Admit::Full) if that is further away than `max_wait`.
+/// - a client with the token of any server: admitted at its time, up to 250 ms before and 10 s after it, within the
+///   server's share; a second of it is kept for such clients, because a balancer does not divide them evenly.
+/// - … for which the server has no capacity: another reservation, at the end of the line.
+/// - a token that was redeemed at this server, is too late or is not sealed with the secret: counts as none, and gets
+///   no new reservation.
+/// - a token that is shown at several servers: may be redeemed at each, out of their shares.
+/// - a server that starts: `rate / processes` without a burst until the first reply, then its share, behind the
+///   reservations of all.
+/// - a server that is killed: its share goes to the others after 3.75 seconds.
+/// - without the store: `rate / processes`, the larger of the expected number and the largest that was seen.
+///   Reservations of all are honored still.
+/// - k servers cannot reach the store, and the others can: at most `k / processes · rate` more, until three seconds
+///   after they can.
+/// - the store's clock jumps: reservations that are pending are early or late by the jump.
 ///
 /// With N clients before servers that take C a second, each needs at most two attempts, and the last is in after N / C
 /// seconds, if the balancer divides clients by the weights: in turn, at random, or by connections. If it sends one
@@ -53,14 +57,14 @@ use crate::store::keys::{AdmissionKeys, admission_keys};
 /// lately.
 #[derive(Clone)]
 pub struct SharedAdmission {
-    held: Arc<Held<AdmissionTarget>>,
+    handle: Arc<GuardHandle<AdmissionTarget>>,
 }
 
 /// Builds a [`SharedAdmission`]. Created by [`Fleet::admission`](crate::Fleet::admission).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SharedAdmissionBuilder<'a> {
-    alive: &'a Arc<Alive>,
+    fleet: &'a Arc<FleetHandle>,
     namespace: &'a str,
     target: &'a str,
     settings: AdmissionSettings,
@@ -97,11 +101,11 @@ impl SharedAdmission {
     }
 
     fn queue(&self) -> &Queue {
-        &self.held.target.queue
+        &self.handle.target.queue
     }
 
     fn registry(&self) -> &Registry {
-        &self.held.alive.0
+        &self.handle.fleet.0
     }
 }
 
@@ -122,19 +126,19 @@ impl AdmissionControl for SharedAdmission {
 impl fmt::Debug for SharedAdmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("SharedAdmission");
-        debug.field("target", &self.held.target.name).field("snapshot", &self.snapshot()).finish()
+        debug.field("target", &self.handle.target.name).field("snapshot", &self.snapshot()).finish()
     }
 }
 
 impl<'a> SharedAdmissionBuilder<'a> {
     pub(crate) const fn new(
-        alive: &'a Arc<Alive>,
+        fleet: &'a Arc<FleetHandle>,
         namespace: &'a str,
         target: &'a str,
         rate: u32,
         secret: Secret,
     ) -> Self {
-        Self { alive, namespace, target, settings: AdmissionSettings::new(rate, secret) }
+        Self { fleet, namespace, target, settings: AdmissionSettings::new(rate, secret) }
     }
 
     /// Sets how many clients all servers together may admit at once without a reservation, after a quiet time. Default:
@@ -183,16 +187,12 @@ impl<'a> SharedAdmissionBuilder<'a> {
     /// millionth of the rate; a secret of zero, also one that is only accepted. Then: the target has other settings in
     /// this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedAdmission, SettingsError> {
-        let Self { alive, namespace, target, settings } = self;
-        let limits = settings.limits();
-        let mut problems = SettingsProblem::of_name(target);
-        problems.extend(limits.as_ref().err().into_iter().flatten().copied().map(SettingsProblem::of_admission));
-        let Ok(limits) = limits else { return Err(SettingsError::of(problems)) };
-        SettingsError::check(problems)?;
-        let registry = &alive.0;
+        let Self { fleet, namespace, target, settings } = self;
+        let limits = SettingsError::of_guard(target, settings.limits(), SettingsProblem::of_admission)?;
+        let registry = &fleet.0;
         let queue = Queue::new(limits, registry.expected(), stagger::seed().get(), registry.now_nanos());
         let target = AdmissionTarget { name: target.into(), keys: admission_keys(namespace, target), queue };
-        Ok(SharedAdmission { held: Registry::hold(alive, target)? })
+        Ok(SharedAdmission { handle: Registry::hold(fleet, target)? })
     }
 }
 
@@ -211,13 +211,5 @@ impl Guard for AdmissionTarget {
 
     fn is_like(&self, other: &Self) -> bool {
         self.queue.limits().is_like(other.queue.limits())
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.admissions
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.admissions
     }
 }

@@ -8,7 +8,7 @@ use stagger::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Now};
 use stagger::{Instant, Outcome};
 
 use crate::error::{SettingsError, SettingsProblem};
-use crate::registry::{Alive, Guard, Guards, Held, Registered, Registry};
+use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
 use crate::store::keys::breaker_key;
 
 /// A circuit breaker that is advised by those of the other processes: if enough of them are open, this one needs half
@@ -24,13 +24,12 @@ use crate::store::keys::breaker_key;
 /// stay. A process whose own calls succeed keeps its breaker closed, whatever the others say, and one process alone
 /// advises nobody.
 ///
-/// | | |
-/// |---|---|
-/// | counts for the others | a breaker that its own rules or probes have opened, until it closes |
-/// | does not count | one that half of the evidence has opened, until a probe fails; one that an operator holds open: advice cannot keep itself alive |
-/// | begins, and ends | with the next report, at most a second after the quorum is reached, or lost |
-/// | a process dies | its breaker counts for ten more seconds |
-/// | without the store | there is no advice, and each process has its own breaker |
+/// - counts for the others: a breaker that its own rules or probes have opened, until it closes.
+/// - does not count: one that half of the evidence has opened, until a probe fails; one that an operator holds open:
+///   advice cannot keep itself alive.
+/// - begins, and ends: with the next report, at most a second after the quorum is reached, or lost.
+/// - a process dies: its breaker counts for ten more seconds.
+/// - without the store: there is no advice, and each process has its own breaker.
 ///
 /// In virtual time, of twenty processes two have 50 calls per second, and eighteen one in two seconds. When the server
 /// dies, the last breaker is open after 6 s instead of 10 s, and 63 calls of the eighteen fail instead of 90, probes
@@ -47,14 +46,14 @@ use crate::store::keys::breaker_key;
 /// As of [`CircuitBreaker`], and one load more to record a result.
 #[derive(Clone)]
 pub struct SharedBreaker {
-    held: Arc<Held<BreakerTarget>>,
+    handle: Arc<GuardHandle<BreakerTarget>>,
 }
 
 /// Builds a [`SharedBreaker`]. Created by [`Fleet::breaker`](crate::Fleet::breaker).
 #[derive(Debug)]
 #[must_use]
 pub struct SharedBreakerBuilder<'a> {
-    alive: &'a Arc<Alive>,
+    fleet: &'a Arc<FleetHandle>,
     namespace: &'a str,
     target: &'a str,
     local: Option<CircuitBreaker>,
@@ -74,27 +73,27 @@ impl SharedBreaker {
     /// Returns the breaker of this process, for metrics, snapshots and commands.
     #[must_use]
     pub fn local(&self) -> &Arc<CircuitBreaker> {
-        &self.held.target.local
+        &self.handle.target.local
     }
 
     /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> SharedBreakerSnapshot {
-        let opinion = &self.held.target.opinion;
+        let opinion = &self.handle.target.opinion;
         SharedBreakerSnapshot { open: opinion.open(), is_advised: opinion.is_advised() }
     }
 
     #[cold]
     fn note(&self) {
-        if self.held.target.note() {
-            self.held.alive.0.wake.notify_one();
+        if self.handle.target.note() {
+            self.handle.fleet.0.wake.notify_one();
         }
     }
 }
 
 impl fmt::Debug for SharedBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BreakerTarget { name, local, .. } = &*self.held.target;
+        let BreakerTarget { name, local, .. } = &*self.handle.target;
         let SharedBreakerSnapshot { open, is_advised } = self.snapshot();
         let mut debug = f.debug_struct("SharedBreaker");
         debug.field("target", name).field("open", &open).field("is_advised", &is_advised).field("local", local).finish()
@@ -118,7 +117,7 @@ impl Breaker for SharedBreaker {
     #[inline]
     fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         self.local().record(permit, outcome, now);
-        if self.held.target.has_changed() {
+        if self.handle.target.has_changed() {
             self.note();
         }
     }
@@ -133,8 +132,8 @@ impl Breaker for SharedBreaker {
 }
 
 impl<'a> SharedBreakerBuilder<'a> {
-    pub(crate) const fn new(alive: &'a Arc<Alive>, namespace: &'a str, target: &'a str) -> Self {
-        Self { alive, namespace, target, local: None }
+    pub(crate) const fn new(fleet: &'a Arc<FleetHandle>, namespace: &'a str, target: &'a str) -> Self {
+        Self { fleet, namespace, target, local: None }
     }
 
     /// Sets the breaker of this process, with its rules. If the target has one in this process already, that one stays.
@@ -148,7 +147,7 @@ impl<'a> SharedBreakerBuilder<'a> {
     /// # Errors
     /// A target without a name or with one of more than 128 bytes; the fleet has 64 guards.
     pub fn build(self) -> Result<SharedBreaker, SettingsError> {
-        let Self { alive, namespace, target, local } = self;
+        let Self { fleet, namespace, target, local } = self;
         SettingsError::check(SettingsProblem::of_name(target))?;
         let target = BreakerTarget {
             name: target.into(),
@@ -157,7 +156,7 @@ impl<'a> SharedBreakerBuilder<'a> {
             opinion: Opinion::default(),
             noted: AtomicU64::new(0),
         };
-        Ok(SharedBreaker { held: Registry::hold(alive, target)? })
+        Ok(SharedBreaker { handle: Registry::hold(fleet, target)? })
     }
 }
 
@@ -179,14 +178,6 @@ impl Guard for BreakerTarget {
 
     fn is_like(&self, _: &Self) -> bool {
         true
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.breakers
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.breakers
     }
 }
 

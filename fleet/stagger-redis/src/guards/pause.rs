@@ -68,8 +68,10 @@ pub(crate) struct PauseReply {
 impl Pause {
     /// Returns until when the calls are to be held, if that has changed. One relaxed load.
     pub(crate) fn to_apply(&self) -> Option<u64> {
-        let hold = self.hold.load(Ordering::Relaxed);
-        (hold != 0).then_some(hold)
+        match self.hold.load(Ordering::Relaxed) {
+            0 => None,
+            hold => Some(hold),
+        }
     }
 
     /// Notes that the calls are held until then.

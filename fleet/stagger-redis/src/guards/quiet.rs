@@ -7,7 +7,7 @@ use stagger::{FailureKind, Instant, Outcome, ServerHint};
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::guards::pause::{Calls, Cause, Pause, PauseClaim};
-use crate::registry::{Alive, Guard, Guards, Held, Registered, Registry};
+use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
 use crate::store::keys::{QuietKeys, quiet_keys};
 use stagger_lease::claim::Timing;
 
@@ -21,17 +21,21 @@ use stagger_lease::claim::Timing;
 /// Each process has a [`QuietPeriod`], which decides everything that a call asks; this guard tells the store when it is
 /// armed, and arms it when the store says so. No call waits for the store.
 ///
-/// | | |
-/// |---|---|
-/// | a hint of the server ([`ServerHint::AtLeast`]) | begins or lengthens the pause of all, or counts as one vote: see [`Quorum`] |
-/// | a hint below one second | this process waits; the pause would be over before the others know of it |
-/// | too many refusals without a hint | this process waits, and the fleet does if a tenth of the processes, and at least two, wait within ten seconds |
-/// | the end | the first process that reports waiting calls in the last second and a half sends the only probe. The others go on waiting until its answer is reported, at most 30 s; then another sends one |
-/// | the return | each process starts its waiting calls at the rate that it had learned, beginning up to a second and a half after the answer |
-/// | nobody waits | the pause is over a second and a half after its end |
-/// | a report is lost in the last second and a half | its process may send a probe of its own |
-/// | the store loses its data | processes that were told to wait tell it again, within two reports; if that is too late, each of them sends a probe |
-/// | without the store | each process waits for what it was told or had learned, and sends a probe of its own; the ends of a pause are spread over a second |
+/// - a hint of the server ([`ServerHint::AtLeast`]): begins or lengthens the pause of all, or counts as one vote: see
+///   [`Quorum`].
+/// - a hint below one second: this process waits; the pause would be over before the others know of it.
+/// - too many refusals without a hint: this process waits, and the fleet does if a tenth of the processes, and at least
+///   two, wait within ten seconds.
+/// - the end: the first process that reports waiting calls in the last second and a half sends the only probe. The
+///   others go on waiting until its answer is reported, at most 30 s; then another sends one.
+/// - the return: each process starts its waiting calls at the rate that it had learned, beginning up to a second and a
+///   half after the answer.
+/// - nobody waits: the pause is over a second and a half after its end.
+/// - a report is lost in the last second and a half: its process may send a probe of its own.
+/// - the store loses its data: processes that were told to wait tell it again, within two reports; if that is too late,
+///   each of them sends a probe.
+/// - without the store: each process waits for what it was told or had learned, and sends a probe of its own; the ends
+///   of a pause are spread over a second.
 ///
 /// Only durations travel: the clocks of the processes do not matter, and calls may use any clock.
 ///
@@ -42,7 +46,7 @@ use stagger_lease::claim::Timing;
 /// As of [`QuietPeriod`], and one relaxed load more to start a call and to record a success.
 #[derive(Clone)]
 pub struct SharedQuietPeriod {
-    held: Arc<Held<QuietTarget>>,
+    handle: Arc<GuardHandle<QuietTarget>>,
 }
 
 /// How many processes must have a hint of the server before all processes wait.
@@ -62,7 +66,7 @@ pub enum Quorum {
 #[derive(Debug)]
 #[must_use]
 pub struct SharedQuietPeriodBuilder<'a> {
-    alive: &'a Arc<Alive>,
+    fleet: &'a Arc<FleetHandle>,
     namespace: &'a str,
     target: &'a str,
     local: Option<QuietPeriod>,
@@ -77,17 +81,17 @@ impl SharedQuietPeriod {
     /// next call asks.
     #[must_use]
     pub fn local(&self) -> &Arc<QuietPeriod> {
-        &self.held.target.local
+        &self.handle.target.local
     }
 
     /// Returns how long the pause of the fleet still lasts, by the last reply of the store; zero if there is none.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        Duration::from_micros(self.pause().left(self.held.alive.0.now()))
+        Duration::from_micros(self.pause().left(self.handle.fleet.0.now()))
     }
 
     fn pause(&self) -> &Pause {
-        &self.held.target.pause
+        &self.handle.target.pause
     }
 
     /// Begins or lengthens the pause of this process if the fleet has one that it does not know.
@@ -100,7 +104,7 @@ impl SharedQuietPeriod {
 
     #[cold]
     fn apply(&self, hold: u64, now: &dyn Now) {
-        let left = hold.saturating_sub(self.held.alive.0.now());
+        let left = hold.saturating_sub(self.handle.fleet.0.now());
         if left > 0 {
             self.local().pause(Duration::from_micros(left), now);
         }
@@ -110,7 +114,7 @@ impl SharedQuietPeriod {
     /// Notes what an outcome has done to the local quiet period, for the next report.
     #[cold]
     fn note(&self, outcome: &Outcome, now: &dyn Now) {
-        let (target, here) = (&self.held.target, self.held.alive.0.now());
+        let (target, here) = (&self.handle.target, self.handle.fleet.0.now());
         let hint = match outcome {
             Outcome::Failed { kind: FailureKind::Throttled, hint } => *hint,
             Outcome::UnsafeToRetry(FailureKind::Throttled) => None,
@@ -123,22 +127,22 @@ impl SharedQuietPeriod {
         };
         let length = u64::try_from(length.as_micros()).unwrap_or(u64::MAX).min(target.longest);
         if length >= SHORTEST && target.pause.wait_until(here + length, cause) {
-            self.held.alive.0.wake.notify_one();
+            self.handle.fleet.0.wake.notify_one();
         }
     }
 
     /// Reports early that the probe was answered, which the others wait for.
     fn note_answer(&self) {
-        let is_answered = || self.held.target.calls() == Calls::Starting;
+        let is_answered = || self.handle.target.calls() == Calls::Starting;
         if self.pause().is_known() && is_answered() && self.pause().add_news() {
-            self.held.alive.0.wake.notify_one();
+            self.handle.fleet.0.wake.notify_one();
         }
     }
 }
 
 impl fmt::Debug for SharedQuietPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let QuietTarget { name, local, .. } = &*self.held.target;
+        let QuietTarget { name, local, .. } = &*self.handle.target;
         let mut debug = f.debug_struct("SharedQuietPeriod");
         debug.field("target", name).field("remaining", &self.remaining()).field("local", local).finish()
     }
@@ -193,8 +197,8 @@ impl Limiter for SharedQuietPeriod {
 }
 
 impl<'a> SharedQuietPeriodBuilder<'a> {
-    pub(crate) const fn new(alive: &'a Arc<Alive>, namespace: &'a str, target: &'a str) -> Self {
-        Self { alive, namespace, target, local: None, quorum: Quorum::One }
+    pub(crate) const fn new(fleet: &'a Arc<FleetHandle>, namespace: &'a str, target: &'a str) -> Self {
+        Self { fleet, namespace, target, local: None, quorum: Quorum::One }
     }
 
     /// Sets the quiet period of this process, with its mode and bounds. Its [`max`](QuietPeriod::max) also bounds what
@@ -215,7 +219,7 @@ impl<'a> SharedQuietPeriodBuilder<'a> {
     /// Every problem at once: a target without a name or with one of more than 128 bytes. Then: the target has another
     /// longest pause or quorum in this fleet, or the fleet has 64 guards.
     pub fn build(self) -> Result<SharedQuietPeriod, SettingsError> {
-        let Self { alive, namespace, target, local, quorum } = self;
+        let Self { fleet, namespace, target, local, quorum } = self;
         SettingsError::check(SettingsProblem::of_name(target))?;
         let local = local.unwrap_or_default();
         let target = QuietTarget {
@@ -226,7 +230,7 @@ impl<'a> SharedQuietPeriodBuilder<'a> {
             local: Arc::new(local),
             pause: Pause::default(),
         };
-        Ok(SharedQuietPeriod { held: Registry::hold(alive, target)? })
+        Ok(SharedQuietPeriod { handle: Registry::hold(fleet, target)? })
     }
 }
 
@@ -268,13 +272,5 @@ impl Guard for QuietTarget {
 
     fn is_like(&self, other: &Self) -> bool {
         (self.longest, self.needs_several) == (other.longest, other.needs_several)
-    }
-
-    fn of(guards: &Guards) -> &Vec<Registered<Self>> {
-        &guards.quiet
-    }
-
-    fn of_mut(guards: &mut Guards) -> &mut Vec<Registered<Self>> {
-        &mut guards.quiet
     }
 }

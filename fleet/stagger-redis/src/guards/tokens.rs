@@ -9,7 +9,7 @@ use stagger_lease::settings::TokenSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::leases::TokenTarget;
-use crate::registry::{Alive, Held, Registry};
+use crate::registry::{FleetHandle, GuardHandle, Registry};
 use crate::store::keys::keys;
 
 const WHOLE: u64 = 1_000_000;
@@ -40,14 +40,14 @@ const WHOLE: u64 = 1_000_000;
 /// one addition if there is a reward. The clock is never read.
 #[derive(Clone)]
 pub struct SharedTokens {
-    held: Arc<Held<TokenTarget>>,
+    handle: Arc<GuardHandle<TokenTarget>>,
 }
 
 /// Builds [`SharedTokens`]. Created by [`Fleet::tokens`](crate::Fleet::tokens).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SharedTokensBuilder<'a> {
-    alive: &'a Arc<Alive>,
+    fleet: &'a Arc<FleetHandle>,
     namespace: &'a str,
     target: &'a str,
     settings: TokenSettings,
@@ -68,7 +68,7 @@ impl SharedTokens {
     /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> SharedTokensSnapshot {
-        let target = &self.held.target;
+        let target = &self.handle.target;
         let left = target.left.load(Ordering::Relaxed).div_euclid(WHOLE as i64);
         SharedTokensSnapshot { held: target.ledger.held() / WHOLE, left }
     }
@@ -77,37 +77,37 @@ impl SharedTokens {
 impl fmt::Debug for SharedTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SharedTokensSnapshot { held, left } = self.snapshot();
-        let name = &self.held.target.name;
+        let name = &self.handle.target.name;
         f.debug_struct("SharedTokens").field("target", name).field("held", &held).field("left", &left).finish()
     }
 }
 
 impl Budget for SharedTokens {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        let target = &self.held.target;
-        target.limits.try_acquire(&target.ledger, || self.held.alive.0.wake.notify_one())
+        let target = &self.handle.target;
+        target.limits.try_acquire(&target.ledger, || self.handle.fleet.0.wake.notify_one())
     }
 
     #[inline]
     fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        let target = &self.held.target;
+        let target = &self.handle.target;
         target.limits.record(&target.ledger, outcome);
     }
 
     fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        self.held.target.ledger.release(permit);
+        self.handle.target.ledger.release(permit);
     }
 
     /// Returns how many retries this process can make with the tokens that it holds.
     fn available(&self) -> Option<u64> {
-        let target = &self.held.target;
+        let target = &self.handle.target;
         target.limits.available(&target.ledger)
     }
 }
 
 impl<'a> SharedTokensBuilder<'a> {
-    pub(crate) const fn new(alive: &'a Arc<Alive>, namespace: &'a str, target: &'a str) -> Self {
-        Self { alive, namespace, target, settings: TokenSettings::DEFAULT }
+    pub(crate) const fn new(fleet: &'a Arc<FleetHandle>, namespace: &'a str, target: &'a str) -> Self {
+        Self { fleet, namespace, target, settings: TokenSettings::DEFAULT }
     }
 
     /// Sets the maximum number of tokens of the fleet, leases included. Default: 500. Range: 1 to 1,000,000,000.
@@ -152,13 +152,9 @@ impl<'a> SharedTokensBuilder<'a> {
     /// more than 1,000,000,000 tokens per second. Then: the target has other limits in this fleet, or the fleet has 64
     /// guards.
     pub fn build(self) -> Result<SharedTokens, SettingsError> {
-        let Self { alive, namespace, target, settings } = self;
-        let limits = settings.limits();
-        let mut problems = SettingsProblem::of_name(target);
-        problems.extend(limits.as_ref().err().into_iter().flatten().copied().map(SettingsProblem::of));
-        let Ok(limits) = limits else { return Err(SettingsError::of(problems)) };
-        SettingsError::check(problems)?;
-        let held = Registry::hold(alive, TokenTarget::new(target, keys(namespace, target), limits))?;
-        Ok(SharedTokens { held })
+        let Self { fleet, namespace, target, settings } = self;
+        let limits = SettingsError::of_guard(target, settings.limits(), SettingsProblem::of)?;
+        let handle = Registry::hold(fleet, TokenTarget::new(target, keys(namespace, target), limits))?;
+        Ok(SharedTokens { handle })
     }
 }

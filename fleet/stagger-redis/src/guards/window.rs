@@ -10,7 +10,7 @@ use stagger_lease::window::settings::WindowSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::leases::WindowTarget;
-use crate::registry::{Alive, Held, Registry};
+use crate::registry::{FleetHandle, GuardHandle, Registry};
 use crate::store::keys::window_keys;
 
 /// Bounds the retries of a fleet by a share of its calls, plus a minimum per second for all processes together.
@@ -50,14 +50,14 @@ use crate::store::keys::window_keys;
 /// of retries. The clock is never read.
 #[derive(Clone)]
 pub struct SharedWindow {
-    held: Arc<Held<WindowTarget>>,
+    handle: Arc<GuardHandle<WindowTarget>>,
 }
 
 /// Builds a [`SharedWindow`]. Created by [`Fleet::window`](crate::Fleet::window).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SharedWindowBuilder<'a> {
-    alive: &'a Arc<Alive>,
+    fleet: &'a Arc<FleetHandle>,
     namespace: &'a str,
     target: &'a str,
     settings: WindowSettings,
@@ -78,7 +78,7 @@ impl SharedWindow {
     /// Returns a snapshot.
     #[must_use]
     pub fn snapshot(&self) -> SharedWindowSnapshot {
-        let target = &self.held.target;
+        let target = &self.handle.target;
         SharedWindowSnapshot { held: target.ledger.held(), left: target.left.load(Ordering::Relaxed) }
     }
 }
@@ -86,7 +86,7 @@ impl SharedWindow {
 impl fmt::Debug for SharedWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SharedWindowSnapshot { held, left } = self.snapshot();
-        let name = &self.held.target.name;
+        let name = &self.handle.target.name;
         f.debug_struct("SharedWindow").field("target", name).field("held", &held).field("left", &left).finish()
     }
 }
@@ -94,30 +94,30 @@ impl fmt::Debug for SharedWindow {
 impl Budget for SharedWindow {
     #[inline]
     fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
-        self.held.target.ledger.earn(1);
+        self.handle.target.ledger.earn(1);
         BudgetPermit::NONE
     }
 
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        budget::try_acquire(&self.held.target.ledger, 1, || self.held.alive.0.wake.notify_one())
+        budget::try_acquire(&self.handle.target.ledger, 1, || self.handle.fleet.0.wake.notify_one())
     }
 
     #[inline]
     fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
     fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        self.held.target.ledger.release(permit);
+        self.handle.target.ledger.release(permit);
     }
 
     /// Returns how many retries this process may make.
     fn available(&self) -> Option<u64> {
-        Some(self.held.target.ledger.held())
+        Some(self.handle.target.ledger.held())
     }
 }
 
 impl<'a> SharedWindowBuilder<'a> {
-    pub(crate) const fn new(alive: &'a Arc<Alive>, namespace: &'a str, target: &'a str) -> Self {
-        Self { alive, namespace, target, settings: WindowSettings::DEFAULT }
+    pub(crate) const fn new(fleet: &'a Arc<FleetHandle>, namespace: &'a str, target: &'a str) -> Self {
+        Self { fleet, namespace, target, settings: WindowSettings::DEFAULT }
     }
 
     /// Sets how long a call counts, in whole milliseconds. Default: 10 s. Range: 5 s to 60 s.
@@ -147,14 +147,10 @@ impl<'a> SharedWindowBuilder<'a> {
     /// ratio above 1; a minimum outside its range. Then: the target has another window in this fleet, or the fleet has
     /// 64 guards.
     pub fn build(self) -> Result<SharedWindow, SettingsError> {
-        let Self { alive, namespace, target, settings } = self;
-        let limits = settings.limits();
-        let mut problems = SettingsProblem::of_name(target);
-        problems.extend(limits.as_ref().err().into_iter().flatten().copied().map(SettingsProblem::of_window));
-        let Ok(limits) = limits else { return Err(SettingsError::of(problems)) };
-        SettingsError::check(problems)?;
+        let Self { fleet, namespace, target, settings } = self;
+        let limits = SettingsError::of_guard(target, settings.limits(), SettingsProblem::of_window)?;
         let keys = window_keys(namespace, target, limits.ttl / 1_000);
-        let held = Registry::hold(alive, WindowTarget::new(target, keys, limits))?;
-        Ok(SharedWindow { held })
+        let handle = Registry::hold(fleet, WindowTarget::new(target, keys, limits))?;
+        Ok(SharedWindow { handle })
     }
 }

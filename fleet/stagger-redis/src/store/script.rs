@@ -71,25 +71,45 @@ pub(crate) struct Replies {
     pub(crate) controls: Option<ControlsReply>,
 }
 
+impl Replies {
+    /// Returns the size of the fleet that each lease names; `None` for one whose report was old.
+    pub(crate) fn sizes(&self) -> Vec<Option<u64>> {
+        let leases = self.leases.iter().map(|lease| lease.map(|lease| lease.processes));
+        let windows = self.windows.iter().map(|lease| lease.map(|lease| lease.processes));
+        let shares = self.shares.iter().map(|lease| lease.map(|lease| lease.processes));
+        leases.chain(windows).chain(shares).collect()
+    }
+
+    /// Returns whether a later report has overtaken this one.
+    pub(crate) fn is_old(&self) -> bool {
+        let sizes = self.sizes();
+        !sizes.is_empty() && sizes.iter().all(Option::is_none)
+    }
+}
+
 /// Returns the call of `script` that makes a report.
 pub(crate) fn invocation<'a>(script: &'a Script, exchange: &Exchange<'_>) -> ScriptInvocation<'a> {
-    let Exchange { id, report, timing, is_leaving, tokens, windows, pauses, processes, breakers, admissions, controls } =
-        *exchange;
+    let Exchange { id, report, timing, is_leaving, processes, controls, .. } = *exchange;
+    let Exchange { tokens, windows, pauses, breakers, admissions, .. } = *exchange;
     let mut call = script.prepare_invoke();
-    let budget_keys = tokens.iter().flat_map(|(keys, _)| *keys).chain(windows.iter().flat_map(|(keys, _)| *keys));
-    let keys = budget_keys.chain(pauses.iter().flat_map(|(keys, _)| *keys));
-    keys.for_each(|key| {
-        call.key(key);
-    });
+    for (keys, _) in tokens {
+        call.key(*keys);
+    }
+    for (keys, _) in windows {
+        call.key(*keys);
+    }
+    for (keys, _) in pauses {
+        call.key(*keys);
+    }
     if !pauses.is_empty() || !breakers.is_empty() {
         call.key(processes);
     }
     for (key, _) in breakers {
         call.key(*key);
     }
-    admissions.iter().flat_map(|(keys, _)| *keys).for_each(|key| {
-        call.key(key);
-    });
+    for (keys, _) in admissions {
+        call.key(*keys);
+    }
     if let Some((key, _)) = controls {
         call.key(key);
     }
@@ -144,16 +164,19 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
     }
     let (leases, values) = values.split_at_checked(tokens * 4)?;
     let (windows, values) = values.split_at_checked(exchange.windows.len() * 4)?;
-    let (processes, values) =
-        if pauses + breakers == 0 { (0, values) } else { values.split_first().map(|(n, v)| (*n, v))? };
-    let (values, controls) = if exchange.controls.is_none() {
-        (values, None)
-    } else {
-        let (values, &[version, age, left]) = values.split_last_chunk::<3>()?;
+    let (mut processes, mut values) = (0, values);
+    if pauses + breakers > 0 {
+        let (first, rest) = values.split_first()?;
+        (processes, values) = (*first, rest);
+    }
+    let mut controls = None;
+    if exchange.controls.is_some() {
+        let (rest, &[version, age, left]) = values.split_last_chunk::<3>()?;
+        values = rest;
         let mut texts = texts.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned());
         let news = texts.next().map(|text| (text, texts.next().unwrap_or_default()));
-        (values, Some(ControlsReply { version: number(version)?, age: number(age)?, left: number(left), news }))
-    };
+        controls = Some(ControlsReply { version: number(version)?, age: number(age)?, left: number(left), news });
+    }
     let (replies, values) = values.split_at_checked(pauses * 2)?;
     let (advice, shares) = values.split_at_checked(breakers * 2)?;
     let ((leases, []), (windows, []), (replies, []), (advice, []), (shares, [])) = (
@@ -170,7 +193,8 @@ pub(crate) fn reply(values: &[i64], exchange: &Exchange<'_>, texts: Vec<Vec<u8>>
     }
     let lease = |&[epoch, tokens, processes, left]: &[i64; 4]| {
         let lease = Lease { epoch: number(epoch)?, tokens: number(tokens)?, processes: number(processes)?, left };
-        Some((lease.epoch > 0).then_some(lease))
+        // 0 says that the report was old.
+        Some(if lease.epoch > 0 { Some(lease) } else { None })
     };
     let window = |&[retries, processes, allowed, left]: &[i64; 4]| {
         let (processes, allowed) = (number(processes)?, number(allowed)?);

@@ -9,7 +9,7 @@ use stagger::{Instant, Outcome, ServerHint};
 use super::quiet::{Fault, Processes, StoredPause};
 use crate::guards::quiet::QuietTarget;
 use crate::guards::quiet::{Quorum, SharedQuietPeriod, SharedQuietPeriodBuilder};
-use crate::registry::{Alive, Registry};
+use crate::registry::{FleetHandle, Registry};
 use stagger_lease::claim::Timing;
 
 const PROCESSES: usize = 8;
@@ -51,7 +51,7 @@ struct Waiting {
 impl Fleet {
     fn new(quorum: Quorum, fault: Fault) -> Self {
         let member = |index| {
-            let alive = Arc::new(Alive(Arc::new(Registry::new(PROCESSES as u64))));
+            let alive = Arc::new(FleetHandle(Arc::new(Registry::new(PROCESSES as u64))));
             let builder = SharedQuietPeriodBuilder::new(&alive, "ns", "t").hints(quorum);
             let guard = builder.local(QuietPeriod::new()).build().unwrap();
             let [target] = &alive.0.used::<QuietTarget>()[..] else { panic!("one guard") };

@@ -132,7 +132,7 @@ async fn a_store_that_cannot_be_reached_is_named_within_its_time_limits() {
 
 #[tokio::test]
 async fn controls_need_the_documented_commands_only() {
-    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
+    const DOCUMENTATION: &str = include_str!("../../src/store.md");
     let (_, list) = DOCUMENTATION.split_once("Obeying operator controls needs ").unwrap();
     let (obeying, list) = list.split_once("and setting them ").unwrap();
     let (setting, _) = list.split_once('.').unwrap();

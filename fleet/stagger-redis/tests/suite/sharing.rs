@@ -151,7 +151,7 @@ async fn the_loss_and_the_return_of_the_store_are_told_once() {
 
 #[tokio::test]
 async fn an_account_needs_the_documented_commands_only() {
-    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
+    const DOCUMENTATION: &str = include_str!("../../src/store.md");
     let (_, list) = DOCUMENTATION.split_once("An account needs ").unwrap();
     let (list, _) = list.split_once(" on these keys").unwrap();
     let commands =
@@ -179,11 +179,8 @@ async fn an_account_needs_the_documented_commands_only() {
 #[test]
 fn every_problem_of_the_settings_is_reported_at_once() {
     let error = Fleet::builder("http://host", 0).namespace("").build().unwrap_err();
-    let [SettingsProblem::Url(_), SettingsProblem::NoProcesses, SettingsProblem::EmptyName, SettingsProblem::NoRuntime] =
-        error.problems()
-    else {
-        panic!("{error}")
-    };
+    use SettingsProblem::{EmptyName, NoProcesses, NoRuntime, Url};
+    let [Url(_), NoProcesses, EmptyName, NoRuntime] = error.problems() else { panic!("{error}") };
     assert!(error.to_string().contains("0 processes are expected: use the number that usually runs; "), "{error}");
 }
 

@@ -54,7 +54,7 @@ impl Redis {
 /// Creates a user of the store who may run the commands that the crate's documentation names after `words`, and no
 /// others, and returns the user's address.
 pub(crate) fn documented_user(redis: &Redis, words: &str) -> String {
-    const DOCUMENTATION: &str = include_str!("../../src/lib.rs");
+    const DOCUMENTATION: &str = include_str!("../../src/store.md");
     let (_, list) = DOCUMENTATION.split_once(words).unwrap();
     let (list, _) = list.split_once('.').unwrap();
     let commands = list.split('`').skip(1).step_by(2);
