@@ -23,7 +23,6 @@
 //! ```
 
 mod entry;
-mod error;
 pub mod export;
 mod fields;
 mod format;
@@ -34,9 +33,8 @@ mod tree;
 mod units;
 
 pub use entry::{Entry, EntryKind, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting, Settings};
-pub use error::ReadError;
 pub use format::{Format, UnknownFormat};
-pub use position::{Position, Span};
+pub use position::{Position, ReadError, Span};
 
 /// Reads what a configuration says about retries, in the order of the file.
 ///

@@ -1,17 +1,12 @@
 //! Which system a file is for, by its content.
 
-use super::ci::{github, gitlab};
 use super::cluster::{self, Object};
-use super::library::{
-    aws, azure_functions, dotnet, grpc, polly, resilience4j, service_bus, spring_gateway, spring_retry,
-};
+use super::jobs::{compose, github, gitlab, step_functions, systemd};
+use super::library::{aws, azure, dotnet, grpc, resilience4j, spring_gateway, spring_retry};
 use super::proxy::{envoy, haproxy, nginx};
-use super::restart::{compose, systemd};
-use super::step_functions;
 use crate::entry::Entry;
-use crate::error::ReadError;
 use crate::format::Format;
-use crate::position::Position;
+use crate::position::{Position, ReadError};
 use crate::tree::{Node, checked, directives, json, properties, without_dots, yaml};
 
 /// Reads a text, of a format that is known or not.
@@ -173,10 +168,10 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
         entries.extend(compose::read(document));
     } else if is_wanted(Format::Envoy) && (envoy::has_policy(document) || is_envoy(document)) {
         entries.extend(envoy::read(document));
-    } else if is_wanted(Format::AzureFunctions) && azure_functions::is_functions(document) {
-        entries.extend(azure_functions::read(document));
+    } else if is_wanted(Format::AzureFunctions) && azure::is_functions(document) {
+        entries.extend(azure::read(document));
         if is_wanted(Format::ServiceBus) {
-            entries.extend(service_bus::read(document));
+            entries.extend(azure::read_clients(document));
         }
     } else if is_wanted(Format::GitHub) && github::is_workflow(document) {
         entries.extend(github::read(document));
@@ -195,14 +190,14 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
 fn strategies(document: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
     let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
     let handlers = is_wanted(Format::DotNet) && dotnet::has_section(document);
-    let strategies = is_wanted(Format::Polly) && polly::has_strategy(document);
-    let clients = is_wanted(Format::ServiceBus) && service_bus::has_options(document);
+    let strategies = is_wanted(Format::Polly) && dotnet::has_strategy(document);
+    let clients = is_wanted(Format::ServiceBus) && azure::has_options(document);
     let mut found = if handlers { dotnet::read(document) } else { Vec::new() };
     if strategies {
-        found.extend(polly::read(document));
+        found.extend(dotnet::read_polly(document));
     }
     if clients {
-        found.extend(service_bus::read(document));
+        found.extend(azure::read_clients(document));
     }
     found.sort_by_key(|entry| entry.span);
     (handlers || strategies || clients).then_some(found)

@@ -5,9 +5,8 @@ use super::{
     StatusCode, Throttling,
 };
 use crate::entry::Setting;
-use crate::error::ReadError;
 use crate::fields::{Field, Fields};
-use crate::position::Span;
+use crate::position::{ReadError, Span};
 use crate::tree::{Node, Value, checked, json};
 use crate::units;
 

@@ -1,5 +1,4 @@
-use crate::error::ReadError;
-use crate::position::{Position, Span};
+use crate::position::{Position, ReadError, Span};
 
 /// Deepest nesting of blocks that is read.
 const MAX_DEPTH: usize = 100;

@@ -1,10 +1,8 @@
-use jsonc_parser::ast;
 use jsonc_parser::common::{Range, Ranged};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 
 use super::{MAX_DEPTH, Member, Node, Value};
-use crate::error::ReadError;
-use crate::position::{Position, Positions, Span};
+use crate::position::{Position, Positions, ReadError, Span};
 
 /// Comments and trailing commas, which .NET and editors accept.
 const OPTIONS: ParseOptions =

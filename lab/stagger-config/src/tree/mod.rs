@@ -8,7 +8,7 @@ mod yaml;
 
 use std::collections::HashMap;
 
-use crate::error::ReadError;
+use crate::position::ReadError;
 use crate::position::{Position, Span};
 
 pub(crate) use blocks::{Directive, directives};

@@ -3,8 +3,7 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
 use super::{MAX_COPIES, MAX_DEPTH, Member, Node, Value};
-use crate::error::ReadError;
-use crate::position::{Position, Span};
+use crate::position::{Position, ReadError, Span};
 
 /// Parses all documents of a YAML file. Documents without content are left out.
 pub(crate) fn yaml(text: &str) -> Result<Vec<Node>, ReadError> {

@@ -10,8 +10,7 @@ use super::object::Object;
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
-use crate::formats::methods::are_idempotent;
-use crate::formats::proxy::conditions::repeats_unsafe;
+use crate::formats::http::{are_idempotent, repeats_unsafe};
 use crate::tree::Node;
 use crate::units;
 

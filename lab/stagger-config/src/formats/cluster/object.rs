@@ -1,5 +1,7 @@
 //! What all objects of a Kubernetes cluster have in common.
 
+use super::{dapr, gateway_api, istio, kubernetes, linkerd};
+use crate::entry::Entry;
 use crate::tree::Node;
 
 /// An object with an API version and a kind.
@@ -33,4 +35,17 @@ impl<'a> Object<'a> {
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.kind, self.name)
     }
+}
+
+/// Reads an object of whatever kind.
+pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
+    match object.group {
+        "networking.istio.io" => istio::read(object, entries),
+        "gateway.networking.k8s.io" | "gateway.networking.x-k8s.io" => gateway_api::read(object, entries),
+        "gateway.envoyproxy.io" => gateway_api::read_envoy_gateway(object, entries),
+        "linkerd.io" => linkerd::read_profile(object, entries),
+        "dapr.io" => dapr::read(object, entries),
+        _ => kubernetes::read(object, entries),
+    }
+    linkerd::read_annotations(object, entries);
 }

@@ -1,6 +1,8 @@
-//! .NET: sections of `appsettings.json` for the standard handler of `Microsoft.Extensions.Http.Resilience`.
+//! .NET: sections of `appsettings.json` for the standard handler of `Microsoft.Extensions.Http.Resilience`, and those
+//! that are bound to `RetryStrategyOptions` of Polly without it.
 //!
-//! Read in `HttpStandardResilienceOptions`, `HttpRetryStrategyOptions` and Polly's `RetryConstants`.
+//! Read in `HttpStandardResilienceOptions`, `HttpRetryStrategyOptions`, and Polly's `RetryConstants` and `RetryHelper`,
+//! version 8.
 
 use core::time::Duration;
 
@@ -127,5 +129,41 @@ pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut En
     retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
     for field in retry.rest() {
         remarks.push(field.remark(RemarkKind::NoEffect, "no option of this name: the binder drops it without a word"));
+    }
+}
+
+const POLLY_DEFAULTS: Defaults =
+    Defaults { retries: 3, delay: Duration::from_secs(2), shape: Shape::Constant, has_jitter: false };
+
+/// Returns whether a document has a section with the options of a retry strategy, beside those of the standard handler.
+pub(crate) fn has_strategy(node: &Node) -> bool {
+    // The standard handler has its own reader.
+    let mut others = node.members().iter().filter(|member| !is_section(&member.node));
+    others.any(|member| is_strategy(&member.node) || has_strategy(&member.node))
+}
+
+/// The number of retries, and one more option, so that the section of another library is not taken for one of Polly.
+fn is_strategy(node: &Node) -> bool {
+    let has = |names: &[&str]| names.iter().any(|name| node.get(name).is_some());
+    has(&["MaxRetryAttempts"]) && has(&["BackoffType", "UseJitter", "MaxDelay", "Delay"])
+}
+
+pub(crate) fn read_polly(document: &Node) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    walk_strategies(document, "", &mut entries);
+    entries
+}
+
+fn walk_strategies(node: &Node, path: &str, entries: &mut Vec<Entry>) {
+    for member in node.members().iter().filter(|member| !is_section(&member.node)) {
+        let path = join(path, &member.key);
+        if is_strategy(&member.node) {
+            let mut entry = Entry::new(Format::Polly, EntryKind::Call, path.clone(), member.key_span);
+            entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
+            strategy(Fields::of(&member.node, path), POLLY_DEFAULTS, &mut entry);
+            entries.push(entry);
+        } else if matches!(member.node.value, Value::Map(_)) {
+            walk_strategies(&member.node, &path, entries);
+        }
     }
 }

@@ -1,11 +1,9 @@
 //! Libraries of clients, and frameworks.
 
 pub(crate) mod aws;
-pub(crate) mod azure_functions;
+pub(crate) mod azure;
 pub(crate) mod dotnet;
 pub(crate) mod grpc;
-pub(crate) mod polly;
 pub(crate) mod resilience4j;
-pub(crate) mod service_bus;
 pub(crate) mod spring_gateway;
 pub(crate) mod spring_retry;

@@ -9,7 +9,7 @@ use stagger_core::{Jitter, Ratio};
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
-use crate::formats::methods::is_idempotent;
+use crate::formats::http::is_idempotent;
 use crate::tree::{Member, Node, Value, without_dots};
 use crate::units;
 

@@ -1,7 +1,5 @@
-//! Proxies, and the conditions on which they retry.
+//! Proxies.
 
-pub(crate) mod conditions;
 pub(crate) mod envoy;
 pub(crate) mod haproxy;
-mod limiter;
 pub(crate) mod nginx;

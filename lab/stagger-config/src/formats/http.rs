@@ -1,4 +1,5 @@
-//! The methods of HTTP that a route is for.
+//! What of HTTP several systems have in common: the methods that a route is for, and the conditions on which Envoy, and
+//! what is built on it, retries a request.
 
 use crate::tree::Node;
 
@@ -30,4 +31,26 @@ pub(crate) fn admits_idempotent(condition: &Node) -> bool {
     let Some(regex) = named(&["regex"]).and_then(Node::text) else { return false };
     let alternatives = regex.trim_start_matches(['^', '(']).trim_end_matches(['$', ')']);
     alternatives.split('|').all(is_idempotent)
+}
+
+/// Conditions under which a server may have processed the request.
+const AFTER_PROCESSING: [&str; 8] = [
+    "5xx",
+    "gateway-error",
+    "reset",
+    "retriable-status-codes",
+    "http3-post-connect-failure",
+    "deadline-exceeded",
+    "internal",
+    "retriable-headers",
+];
+
+/// Returns whether one of these conditions repeats a request that the server may have processed, whatever its method
+/// is.
+pub(crate) fn repeats_unsafe(conditions: &[&str]) -> bool {
+    conditions.iter().any(|condition| {
+        AFTER_PROCESSING.contains(condition) && *condition != "retriable-status-codes"
+            // A status code of Istio or of a list: the server has answered, so it may have done the work.
+            || condition.parse::<u16>().is_ok_and(|code| code >= 500)
+    })
 }

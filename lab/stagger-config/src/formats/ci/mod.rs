@@ -1,4 +1,0 @@
-//! Jobs of continuous integration.
-
-pub(crate) mod github;
-pub(crate) mod gitlab;

@@ -1,4 +1,0 @@
-//! What starts processes again.
-
-pub(crate) mod compose;
-pub(crate) mod systemd;
