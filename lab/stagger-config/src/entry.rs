@@ -72,8 +72,8 @@ impl Entry {
             return Policy::stop().build().ok();
         }
         let base = settings.base?.value;
-        let cap = settings.cap.map_or(Limit::None, |cap| cap.value);
-        let multiplier = settings.multiplier.map_or(1.0, |multiplier| multiplier.value);
+        let cap = Setting::value_or(settings.cap, Limit::None);
+        let multiplier = Setting::value_or(settings.multiplier, 1.0);
         let is_constant = (multiplier - 1.0).abs() < f64::EPSILON;
         let growing = match settings.step {
             _ if base.is_zero() => Policy::zero(),
@@ -93,7 +93,7 @@ impl Entry {
 
     /// Returns the jitter as this system draws it, which differs from the textbook's for some.
     fn drawn_jitter(&self, is_constant: bool) -> Jitter {
-        let jitter = self.settings.jitter.map_or(Jitter::None, |jitter| jitter.value);
+        let jitter = Setting::value_or(self.settings.jitter, Jitter::None);
         match (self.format, jitter) {
             // Whole milliseconds.
             (Format::Envoy | Format::Istio | Format::EnvoyGateway, Jitter::Full) => profile::ENVOY.policy().jitter(),
@@ -154,7 +154,11 @@ impl Settings {
     /// Removes the delays if there is nothing to delay.
     pub(crate) fn normalize(&mut self) {
         if self.never_retries() {
-            (self.base, self.cap, self.multiplier, self.step, self.jitter) = (None, None, None, None, None);
+            self.base = None;
+            self.cap = None;
+            self.multiplier = None;
+            self.step = None;
+            self.jitter = None;
         }
     }
 
@@ -194,6 +198,22 @@ impl<T> Setting<T> {
 
     pub(crate) const fn default(value: T) -> Self {
         Self { value, origin: Origin::Default }
+    }
+
+    /// Returns the value that is stated, or this one.
+    pub(crate) fn value_or(stated: Option<Self>, default: T) -> T {
+        match stated {
+            Some(stated) => stated.value,
+            None => default,
+        }
+    }
+
+    /// Returns the limit that is stated, or none by default.
+    pub(crate) fn or_unlimited(stated: Option<Self>) -> Setting<Limit<T>> {
+        match stated {
+            Some(stated) => stated.map(Limit::At),
+            None => Setting::default(Limit::None),
+        }
     }
 
     pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Setting<U> {

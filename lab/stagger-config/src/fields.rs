@@ -47,10 +47,12 @@ impl<'a> Fields<'a> {
         for (member, is_taken) in self.members.iter().zip(&mut self.is_taken) {
             if simplified(&member.key) == wanted {
                 *is_taken = true;
-                found = Some(member).filter(|member| !member.node.is_null());
+                // The last one counts.
+                found = Some(member);
             }
         }
-        found.map(|member| self.field(member))
+        let member = found?;
+        if member.node.is_null() { None } else { Some(self.field(member)) }
     }
 
     fn field(&self, member: &'a Member) -> Field<'a> {
@@ -64,16 +66,52 @@ impl<'a> Fields<'a> {
         found.into_iter().next()
     }
 
+    /// Takes a field and reads its value; `None` if it is absent or cannot be read.
+    pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&Field<'a>) -> Option<T>) -> Option<T> {
+        read(&self.take(name)?)
+    }
+
+    /// Takes a field with a whole number.
+    pub(crate) fn count(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
+        self.take(name)?.count(remarks)
+    }
+
+    /// Takes a field with a number.
+    pub(crate) fn number(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<f64>> {
+        self.take(name)?.number(remarks)
+    }
+
+    /// Takes a field with a truth value.
+    pub(crate) fn flag(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<bool>> {
+        self.take(name)?.flag(remarks)
+    }
+
+    /// Takes a field with a length of time.
+    pub(crate) fn duration(
+        &mut self,
+        name: &str,
+        remarks: &mut Vec<Remark>,
+        parse: fn(&str) -> Option<Duration>,
+        example: &str,
+    ) -> Option<Setting<Duration>> {
+        self.take(name)?.duration(remarks, parse, example)
+    }
+
+    /// Takes a field with a text.
+    pub(crate) fn text(&mut self, name: &str) -> Option<&'a str> {
+        self.take(name)?.text()
+    }
+
     /// Takes all fields that nobody has asked for.
     pub(crate) fn rest(&mut self) -> Vec<Field<'a>> {
-        let left = self.members.iter().zip(&mut self.is_taken).filter(|(_, is_taken)| !**is_taken);
-        let left: Vec<&'a Member> = left
-            .map(|(member, is_taken)| {
-                *is_taken = true;
-                member
-            })
-            .collect();
-        left.into_iter().filter(|member| !member.node.is_null()).map(|member| self.field(member)).collect()
+        let mut left = Vec::new();
+        for (member, is_taken) in self.members.iter().zip(&self.is_taken) {
+            if !is_taken && !member.node.is_null() {
+                left.push(self.field(member));
+            }
+        }
+        self.is_taken.fill(true);
+        left
     }
 
     /// Adds a remark for each field of these names: what it does cannot be said as a policy.
@@ -137,10 +175,12 @@ impl<'a> Field<'a> {
         wanted: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<Setting<T>> {
-        match self.text().and_then(parse) {
-            Some(value) => Some(Setting::stated(value, self.span())),
-            None => self.invalid(remarks, wanted),
+        if let Some(text) = self.text()
+            && let Some(value) = parse(text)
+        {
+            return Some(Setting::stated(value, self.span()));
         }
+        self.invalid(remarks, wanted)
     }
 
     /// Reads a whole number, which JSON and YAML may also write as `4.0`, and protobuf as text.
@@ -182,11 +222,10 @@ impl<'a> Field<'a> {
 /// Parses a whole number, also if it is written with a fraction of zero.
 pub(crate) fn whole(text: &str) -> Option<u32> {
     let text = text.trim();
-    let digits = text
-        .split_once('.')
-        .filter(|(_, zeros)| zeros.bytes().all(|digit| digit == b'0'))
-        .map_or(text, |(digits, _)| digits);
-    digits.parse().ok()
+    match text.split_once('.') {
+        Some((digits, zeros)) if zeros.bytes().all(|digit| digit == b'0') => digits.parse().ok(),
+        _ => text.parse().ok(),
+    }
 }
 
 /// Cuts off what is too long for a message.

@@ -89,6 +89,16 @@ impl Node {
         self.members().iter().map(|member| (&*member.key, member)).collect()
     }
 
+    /// Returns the text of a member.
+    pub(crate) fn text_of(&self, name: &str) -> Option<&str> {
+        self.get(name)?.text()
+    }
+
+    /// Returns the text at the end of a path of names.
+    pub(crate) fn text_at(&self, path: &[&str]) -> Option<&str> {
+        self.at(path)?.text()
+    }
+
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar { text, .. } => Some(text),

@@ -47,7 +47,7 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
 
 /// Collects the mappings below `targets` by the retry policy that they name. The parser limits the depth.
 fn collect_users<'a>(node: &'a Node, users: &mut HashMap<&'a str, Vec<&'a Node>>) {
-    if let Some(name) = node.get("retry").and_then(Node::text) {
+    if let Some(name) = node.text_of("retry") {
         users.entry(name).or_default().push(node);
     }
     for member in node.members().iter().filter(|member| matches!(member.node.value, Value::Map(_))) {
@@ -57,17 +57,17 @@ fn collect_users<'a>(node: &'a Node, users: &mut HashMap<&'a str, Vec<&'a Node>>
 
 fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
     let remarks = &mut entry.remarks;
-    let shape = fields.take("policy").and_then(|field| {
+    let shape = fields.read("policy", |field| {
         field.parse(remarks, "constant or exponential", |text| match text {
             "exponential" => Some(true),
             "constant" => Some(false),
             _ => None,
         })
     });
-    let is_exponential = shape.is_some_and(|shape| shape.value);
-    let retries = fields
-        .take("maxRetries")
-        .and_then(|field| field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok()));
+    let is_exponential = Setting::value_or(shape, false);
+    let retries = fields.read("maxRetries", |field| {
+        field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok())
+    });
     let attempts = retries.unwrap_or(Setting::default(-1)).map(|retries| {
         // Below zero is no limit.
         u32::try_from(retries).map_or(Limit::None, |retries| Limit::At(retries.saturating_add(1)))
@@ -108,7 +108,7 @@ fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
 fn timeout(timeouts: &HashMap<&str, &Member>, targets: &[&Node], entry: &mut Entry) {
     let mut found = None;
     for target in targets {
-        let Some(name) = target.get("timeout").and_then(Node::text) else { continue };
+        let Some(name) = target.text_of("timeout") else { continue };
         let Some(member) = timeouts.get(name) else { continue };
         let path = format!("policies.timeouts.{name}");
         let field = Field { path, key_span: member.key_span, node: &member.node };
@@ -124,5 +124,5 @@ fn timeout(timeouts: &HashMap<&str, &Member>, targets: &[&Node], entry: &mut Ent
             }
         }
     }
-    entry.settings.attempt_timeout = Some(found.map_or(Setting::default(Limit::None), |length| length.map(Limit::At)));
+    entry.settings.attempt_timeout = Some(Setting::or_unlimited(found));
 }

@@ -44,9 +44,8 @@ fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
         let mut entry = Entry::new(Format::GatewayApi, kind, fields.path.clone(), place.span());
         if let Some(field) = timeouts {
             let mut timeouts = field.fields();
-            entry.settings.timeout = timeouts.take("request").and_then(|field| limit(&field, &mut entry.remarks));
-            entry.settings.attempt_timeout =
-                timeouts.take("backendRequest").and_then(|field| limit(&field, &mut entry.remarks));
+            entry.settings.timeout = timeouts.read("request", |field| limit(field, &mut entry.remarks));
+            entry.settings.attempt_timeout = timeouts.read("backendRequest", |field| limit(field, &mut entry.remarks));
             timeouts.finish(&mut entry.remarks);
         }
         if let Some(field) = retry {
@@ -63,7 +62,7 @@ fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
 fn retries(field: &Field<'_>, entry: &mut Entry) {
     let remarks = &mut entry.remarks;
     let mut fields = field.fields();
-    let attempts = fields.take("attempts").and_then(|field| field.count(remarks));
+    let attempts = fields.count("attempts", remarks);
     entry.settings.attempts = attempts.map(|attempts| attempts.map(|retries| Limit::At(retries.saturating_add(1))));
     if let Some(field) = fields.take("backoff") {
         entry.settings.base = field.duration(remarks, units::go, "100ms");
@@ -85,17 +84,17 @@ fn constraint(object: &Object<'_>) -> Option<Entry> {
     let (mut percent, mut period) = (20.0, Duration::from_secs(10));
     if let Some(field) = fields.take("budget") {
         let mut budget = field.fields();
-        percent = budget.take("percent").and_then(|field| field.number(remarks)).map_or(percent, |found| found.value);
-        let interval = budget.take("interval").and_then(|field| field.duration(remarks, units::go, "10s"));
-        period = interval.map_or(period, |found| found.value);
+        percent = budget.number("percent", remarks).map_or(percent, |found| found.value);
+        let interval = budget.duration("interval", remarks, units::go, "10s");
+        period = Setting::value_or(interval, period);
         budget.finish(remarks);
     }
     let (mut count, mut per) = (10.0, Duration::from_secs(1));
     if let Some(field) = fields.take("minRetryRate") {
         let mut rate = field.fields();
-        count = rate.take("count").and_then(|field| field.number(remarks)).map_or(count, |found| found.value);
-        let interval = rate.take("interval").and_then(|field| field.duration(remarks, units::go, "1s"));
-        per = interval.map_or(per, |found| found.value).max(Duration::from_nanos(1));
+        count = rate.number("count", remarks).map_or(count, |found| found.value);
+        let interval = rate.duration("interval", remarks, units::go, "1s");
+        per = Setting::value_or(interval, per).max(Duration::from_nanos(1));
         rate.finish(remarks);
     }
     fields.finish(remarks);
@@ -116,17 +115,17 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
     let mut entry = Entry::new(Format::EnvoyGateway, EntryKind::Call, field.path.clone(), field.span());
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut fields = field.fields();
-    let retries = fields.take("numRetries").and_then(|field| field.count(remarks));
+    let retries = fields.count("numRetries", remarks);
     let retries = retries.unwrap_or(Setting::default(ENVOY_GATEWAY_RETRIES));
     settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
     let (mut base, mut cap) = (None, None);
     if let Some(field) = fields.take("perRetry") {
         let mut each = field.fields();
-        settings.attempt_timeout = each.take("timeout").and_then(|field| limit(&field, remarks));
+        settings.attempt_timeout = each.read("timeout", |field| limit(field, remarks));
         if let Some(field) = each.take("backOff") {
             let mut backoff = field.fields();
-            base = backoff.take("baseInterval").and_then(|field| field.duration(remarks, units::go, "100ms"));
-            cap = backoff.take("maxInterval").and_then(|field| field.duration(remarks, units::go, "1s"));
+            base = backoff.duration("baseInterval", remarks, units::go, "100ms");
+            cap = backoff.duration("maxInterval", remarks, units::go, "1s");
             backoff.finish(remarks);
         }
         each.finish(remarks);
@@ -149,7 +148,7 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
         spec.at(&["timeout", "http"]).and_then(|http| Fields::of(http, "spec.timeout.http").take("requestTimeout"));
     let request = request.and_then(|field| limit(&field, remarks));
     settings.timeout = Some(request.unwrap_or(Setting::default(Limit::At(ENVOY_TIMEOUT))));
-    let breaker = spec_fields.take("circuitBreaker").and_then(|field| field.fields().take("maxParallelRetries"));
+    let breaker = spec_fields.read("circuitBreaker", |field| field.fields().take("maxParallelRetries"));
     let concurrent = breaker.and_then(|field| field.count(remarks)).unwrap_or(Setting::default(CONCURRENT_RETRIES));
     settings.budget = Some(concurrent.map(RetryBudget::Concurrent));
     entries.push(entry);

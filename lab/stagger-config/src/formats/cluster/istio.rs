@@ -42,7 +42,7 @@ fn routes(object: &Object<'_>, entries: &mut Vec<Entry>) {
         }
         let mut entry = Entry::new(Format::Istio, EntryKind::Call, fields.path.clone(), name_or_whole(route));
         let remarks = &mut entry.remarks;
-        let timeout = fields.take("timeout").and_then(|field| field.duration(remarks, units::go, "10s"));
+        let timeout = fields.duration("timeout", remarks, units::go, "10s");
         // No length is no limit.
         let timeout =
             timeout.map(|timeout| timeout.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) }));
@@ -97,15 +97,15 @@ fn retries(field: &Field<'_>, entry: &mut Entry) {
     entry.span = field.span();
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut fields = field.fields();
-    let attempts = fields.take("attempts").and_then(|field| field.count(remarks));
+    let attempts = fields.count("attempts", remarks);
     // A stanza without a number means none.
     let attempts = attempts.unwrap_or(Setting::stated(0, field.span()));
     settings.attempts = Some(attempts.map(|retries| Limit::At(retries.saturating_add(1))));
     if attempts.value > 0 {
-        let base = fields.take("backoff").and_then(|field| field.duration(remarks, units::go, "25ms"));
+        let base = fields.duration("backoff", remarks, units::go, "25ms");
         backoff(settings, base.unwrap_or(Setting::default(BASE)));
     }
-    let per_try = fields.take("perTryTimeout").and_then(|field| field.duration(remarks, units::go, "2s"));
+    let per_try = fields.duration("perTryTimeout", remarks, units::go, "2s");
     settings.attempt_timeout =
         per_try.map(|length| length.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) }));
     let conditions = fields.take("retryOn");
@@ -138,7 +138,7 @@ fn limit(path: String, policy: &Node, entries: &mut Vec<Entry>) {
     let mut budget = Setting::default(RetryBudget::Unlimited);
     if let Some(pool) = policy.at(&["connectionPool", "http"]) {
         let mut fields = Fields::of(pool, format!("{path}.connectionPool.http"));
-        if let Some(retries) = fields.take("maxRetries").and_then(|field| field.count(&mut entry.remarks)) {
+        if let Some(retries) = fields.count("maxRetries", &mut entry.remarks) {
             budget = retries.map(|retries| match retries {
                 MAX_RETRIES => RetryBudget::Unlimited,
                 retries => RetryBudget::Concurrent(retries),
@@ -147,12 +147,12 @@ fn limit(path: String, policy: &Node, entries: &mut Vec<Entry>) {
     }
     if let Some(field) = Fields::of(policy, path).take("retryBudget") {
         let mut fields = field.fields();
-        let percent = fields.take("percent").and_then(|field| field.number(&mut entry.remarks));
-        let least = fields.take("minRetryConcurrency").and_then(|field| field.count(&mut entry.remarks));
+        let percent = fields.number("percent", &mut entry.remarks);
+        let least = fields.count("minRetryConcurrency", &mut entry.remarks);
         budget = Setting::stated(
             RetryBudget::ShareOfActive {
-                ratio: percent.map_or(20.0, |percent| percent.value) / 100.0,
-                least: least.map_or(3, |least| least.value),
+                ratio: Setting::value_or(percent, 20.0) / 100.0,
+                least: Setting::value_or(least, 3),
             },
             field.span(),
         );

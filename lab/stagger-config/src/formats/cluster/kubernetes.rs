@@ -73,7 +73,7 @@ fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Optio
     let limit = limit.and_then(|field| field.count(remarks)).unwrap_or(Setting::default(BACKOFF_LIMIT));
     let seconds =
         |field: &Field<'_>, remarks: &mut Vec<_>| Some(field.count(remarks)?.map(|s| Duration::from_secs(s.into())));
-    let deadline = fields.take("activeDeadlineSeconds").and_then(|field| seconds(&field, remarks));
+    let deadline = fields.read("activeDeadlineSeconds", |field| seconds(field, remarks));
     let restart = pod.and_then(|pod| pod.get("restartPolicy")).and_then(Node::text);
     let longest = if restart == Some("OnFailure") { LONGEST_CONTAINER } else { LONGEST_POD };
     entry.settings = Settings {
@@ -82,7 +82,7 @@ fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Optio
         cap: Some(Setting::default(Limit::At(longest))),
         multiplier: Some(Setting::default(2.0)),
         jitter: Some(Setting::default(Jitter::None)),
-        timeout: Some(deadline.map_or(Setting::default(Limit::None), |deadline| deadline.map(Limit::At))),
+        timeout: Some(Setting::or_unlimited(deadline)),
         ..Settings::default()
     };
     let unmapped = [
@@ -104,7 +104,7 @@ fn probe(field: &Field<'_>) -> Entry {
     let mut fields = field.fields();
     let remarks = &mut entry.remarks;
     let mut number = |name: &str, default| {
-        let found = fields.take(name).and_then(|field| field.count(remarks));
+        let found = fields.count(name, remarks);
         // 0 is read as the default.
         found.filter(|found| found.value > 0).unwrap_or(Setting::default(default))
     };

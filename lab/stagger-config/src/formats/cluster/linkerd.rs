@@ -34,14 +34,14 @@ pub(crate) fn read_profile(object: &Object<'_>, entries: &mut Vec<Entry>) {
         Setting::default(RetryBudget::Ratio { ratio: RATIO, least_per_second: LEAST_PER_SECOND, period: PERIOD }),
         |field| {
             let mut fields = field.fields();
-            let ratio = fields.take("retryRatio").and_then(|field| field.number(&mut remarks));
-            let least = fields.take("minRetriesPerSecond").and_then(|field| field.number(&mut remarks));
-            let ttl = fields.take("ttl").and_then(|field| field.duration(&mut remarks, units::go, "10s"));
+            let ratio = fields.number("retryRatio", &mut remarks);
+            let least = fields.number("minRetriesPerSecond", &mut remarks);
+            let ttl = fields.duration("ttl", &mut remarks, units::go, "10s");
             fields.finish(&mut remarks);
             let budget = RetryBudget::Ratio {
-                ratio: ratio.map_or(RATIO, |ratio| ratio.value),
-                least_per_second: least.map_or(LEAST_PER_SECOND, |least| least.value),
-                period: ttl.map_or(PERIOD, |ttl| ttl.value),
+                ratio: Setting::value_or(ratio, RATIO),
+                least_per_second: Setting::value_or(least, LEAST_PER_SECOND),
+                period: Setting::value_or(ttl, PERIOD),
             };
             Setting::stated(budget, field.span())
         },
@@ -52,12 +52,12 @@ pub(crate) fn read_profile(object: &Object<'_>, entries: &mut Vec<Entry>) {
         let retryable = fields.take("isRetryable");
         let Some(field) = retryable.filter(|field| field.text() == Some("true")) else { continue };
         let mut entry = Entry::new(Format::Linkerd, EntryKind::Call, fields.path.clone(), field.span());
-        let timeout = fields.take("timeout").and_then(|field| field.duration(&mut entry.remarks, units::go, "500ms"));
+        let timeout = fields.duration("timeout", &mut entry.remarks, units::go, "500ms");
         entry.settings.timeout = Some(timeout.unwrap_or(Setting::default(PROFILE_TIMEOUT)).map(Limit::At));
         entry.settings.attempts = Some(Setting::default(Limit::None));
         entry.settings.budget = Some(budget);
         at_once(&mut entry.settings);
-        let method = route.at(&["condition", "method"]).and_then(Node::text);
+        let method = route.text_at(&["condition", "method"]);
         entry.may_repeat_unsafe = method.map(|method| matches!(method, "POST" | "PATCH"));
         entry
             .remarks
@@ -102,12 +102,12 @@ pub(crate) fn read_annotations(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let remarks = &mut entry.remarks;
     let mut length = |field: Option<Field<'_>>| {
         let found = field.and_then(|field| field.duration(remarks, units::go, "10s"));
-        found.map_or(Setting::default(Limit::None), |found| found.map(Limit::At))
+        Setting::or_unlimited(found)
     };
     entry.settings.timeout = Some(length(request));
     if !conditions.is_empty() {
         entry.settings.attempt_timeout = Some(length(fields.take("retry.linkerd.io/timeout")));
-        let retries = fields.take("retry.linkerd.io/limit").and_then(|field| field.count(remarks));
+        let retries = fields.count("retry.linkerd.io/limit", remarks);
         let retries = retries.unwrap_or(Setting::default(ANNOTATED_RETRIES));
         entry.settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
         entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));

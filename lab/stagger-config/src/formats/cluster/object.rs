@@ -26,7 +26,7 @@ impl<'a> Object<'a> {
     fn of(node: &'a Node) -> Option<Self> {
         let version = node.get("apiVersion")?.text()?;
         let kind = node.get("kind")?.text()?;
-        let metadata = |name| node.at(&["metadata", name]).and_then(Node::text);
+        let metadata = |name| node.text_at(&["metadata", name]);
         let name = metadata("name").or_else(|| metadata("generateName")).unwrap_or_default();
         Some(Self { group: version.split_once('/').map_or("", |(group, _)| group), kind, name, node })
     }

@@ -38,7 +38,7 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
             entry.remarks.extend(unhealthy(&depends_on));
         }
         entries.extend(restart);
-        entries.extend(fields.take("healthcheck").and_then(|field| health(&field)));
+        entries.extend(fields.read("healthcheck", |field| health(field)));
     }
     entries
 }
@@ -46,9 +46,11 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
 /// Says for which services a container does not wait until they are healthy.
 fn unhealthy(depends_on: &Field<'_>) -> Option<Remark> {
     let listed = depends_on.node.items().iter().filter_map(Node::text);
-    let mapped = depends_on.node.members().iter().filter(|member| {
-        member.node.get("condition").and_then(Node::text).is_none_or(|condition| condition == "service_started")
-    });
+    let mapped = depends_on
+        .node
+        .members()
+        .iter()
+        .filter(|member| member.node.text_of("condition").is_none_or(|condition| condition == "service_started"));
     let names: Vec<_> = listed.chain(mapped.map(|member| &*member.key)).collect();
     let text = format!("is started before {} is ready, and restarted until it is", names.join(" or "));
     (!names.is_empty()).then(|| depends_on.remark(RemarkKind::Hazard, text))
@@ -96,12 +98,12 @@ fn deployed(field: &Field<'_>, plain: Option<&Field<'_>>) -> Entry {
     }
     let condition = fields.take("condition");
     let never = condition.as_ref().and_then(Field::text) == Some("none");
-    let attempts = fields.take("max_attempts").and_then(|field| field.count(remarks));
+    let attempts = fields.count("max_attempts", remarks);
     let attempts = attempts.map(|attempts| attempts.map(|restarts| Limit::At(restarts.saturating_add(1))));
     let unlimited = Setting::default(Limit::None);
     entry.settings.attempts =
         Some(if never { Setting::stated(Limit::At(1), field.span()) } else { attempts.unwrap_or(unlimited) });
-    let delay = fields.take("delay").and_then(|field| field.duration(remarks, units::go, "5s"));
+    let delay = fields.duration("delay", remarks, units::go, "5s");
     entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(Duration::ZERO)));
     fields.unmapped(&[("window", "how long to wait before a restart counts as successful")], remarks);
     fields.finish(remarks);
@@ -112,19 +114,18 @@ fn health(field: &Field<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::Compose, EntryKind::Probe, field.path.clone(), field.span());
     let mut fields = field.fields();
     let remarks = &mut entry.remarks;
-    let is_disabled = fields.take("disable").and_then(|field| field.flag(remarks)).is_some_and(|flag| flag.value);
+    let is_disabled = fields.flag("disable", remarks).is_some_and(|flag| flag.value);
     let is_none = fields.take("test").is_some_and(|test| test.words().first() == Some(&"NONE"));
     if is_disabled || is_none {
         return None;
     }
     let mut length = |name, default| {
-        let found = fields.take(name).and_then(|field| field.duration(remarks, units::go, "30s"));
+        let found = fields.duration(name, remarks, units::go, "30s");
         found.unwrap_or(Setting::default(default))
     };
     let interval = length("interval", HEALTH_INTERVAL);
     let timeout = length("timeout", HEALTH_TIMEOUT);
-    let retries =
-        fields.take("retries").and_then(|field| field.count(remarks)).unwrap_or(Setting::default(HEALTH_RETRIES));
+    let retries = fields.count("retries", remarks).unwrap_or(Setting::default(HEALTH_RETRIES));
     entry.settings.attempts = Some(retries.map(Limit::At));
     entry.settings.attempt_timeout = Some(timeout.map(Limit::At));
     entry.settings = core::mem::take(&mut entry.settings).constant(interval);

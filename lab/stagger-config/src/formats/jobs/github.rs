@@ -47,7 +47,7 @@ fn steps(fields: &mut Fields<'_>, job_timeout: Option<&Field<'_>>, entries: &mut
         inputs(fields.take("with").as_ref(), &mut entry);
         let limit = step_timeout.as_ref().or(job_timeout);
         let limit = limit.and_then(|field| time(field, 60.0, &mut entry.remarks));
-        entry.settings.timeout = Some(limit.map_or(Setting::default(Limit::None), |limit| limit.map(Limit::At)));
+        entry.settings.timeout = Some(Setting::or_unlimited(limit));
         entries.push(entry);
     }
 }

@@ -30,7 +30,7 @@ fn states(machine: &Node, path: &str, entries: &mut Vec<Entry>) {
         let path = join(path, &state.key);
         let mut fields = Fields::of(&state.node, path.clone());
         let mut timeout_remarks = Vec::new();
-        let timeout = fields.take("TimeoutSeconds").and_then(|field| seconds(&field, &mut timeout_remarks));
+        let timeout = fields.read("TimeoutSeconds", |field| seconds(field, &mut timeout_remarks));
         if let Some(retry) = fields.take("Retry") {
             for (retrier_path, retrier) in retry.items() {
                 entries.push(read_retrier(retrier, retrier_path, timeout));
@@ -59,15 +59,14 @@ fn read_retrier(retrier: &Node, path: String, timeout: Option<Setting<Duration>>
     let words = errors.as_ref().map(Field::words).unwrap_or_default();
     entry.may_repeat_unsafe =
         Some(words.iter().any(|error| matches!(*error, "States.ALL" | "States.TaskFailed" | "States.Timeout")));
-    let retries =
-        fields.take("MaxAttempts").and_then(|field| field.count(remarks)).unwrap_or(Setting::default(RETRIES));
+    let retries = fields.count("MaxAttempts", remarks).unwrap_or(Setting::default(RETRIES));
     let settings = &mut entry.settings;
     settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
-    settings.attempt_timeout = Some(timeout.map_or(Setting::default(Limit::None), |timeout| timeout.map(Limit::At)));
-    let interval = fields.take("IntervalSeconds").and_then(|field| seconds(&field, remarks));
-    let rate = fields.take("BackoffRate").and_then(|field| field.number(remarks));
-    let longest = fields.take("MaxDelaySeconds").and_then(|field| seconds(&field, remarks));
-    let jitter = fields.take("JitterStrategy").and_then(|field| {
+    settings.attempt_timeout = Some(Setting::or_unlimited(timeout));
+    let interval = fields.read("IntervalSeconds", |field| seconds(field, remarks));
+    let rate = fields.number("BackoffRate", remarks);
+    let longest = fields.read("MaxDelaySeconds", |field| seconds(field, remarks));
+    let jitter = fields.read("JitterStrategy", |field| {
         field.parse(remarks, "NONE or FULL", |text| match text {
             "FULL" => Some(Jitter::Full),
             "NONE" => Some(Jitter::None),
@@ -77,7 +76,7 @@ fn read_retrier(retrier: &Node, path: String, timeout: Option<Setting<Duration>>
     if retries.value > 0 {
         settings.base = Some(interval.unwrap_or(Setting::default(INTERVAL)));
         settings.multiplier = Some(rate.unwrap_or(Setting::default(RATE)));
-        settings.cap = Some(longest.map_or(Setting::default(Limit::None), |longest| longest.map(Limit::At)));
+        settings.cap = Some(Setting::or_unlimited(longest));
         settings.jitter = Some(jitter.unwrap_or(Setting::default(Jitter::None)));
     }
     let comment = fields.take("Comment");

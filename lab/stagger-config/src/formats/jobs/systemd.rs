@@ -85,7 +85,7 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
     let steps = unit.last(&["Service"], &["RestartSteps"]);
     let longest = unit.last(&["Service"], &["RestartMaxDelaySec"]);
     growth(&mut entry, delay, steps, longest);
-    start_limit(&mut entry, &unit, delay.map_or(RESTART_DELAY, |delay| delay.value));
+    start_limit(&mut entry, &unit, Setting::value_or(delay, RESTART_DELAY));
     vec![entry]
 }
 
@@ -134,7 +134,7 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
     let stated = length(interval, remarks);
     let number = count(burst, remarks);
     let window = stated.map_or(Limit::At(START_LIMIT_INTERVAL), |stated| stated.value);
-    let starts = number.map_or(START_LIMIT_BURST, |number| number.value);
+    let starts = Setting::value_or(number, START_LIMIT_BURST);
     let origin = number.map(|number| number.origin).or(stated.map(|stated| stated.origin));
     let of = |value| Setting { value, origin: origin.unwrap_or(crate::entry::Origin::Default) };
     let place = burst.or(interval).map_or(entry.span, |found| found.span);

@@ -23,7 +23,7 @@ const QUEUES: [&[&str]; 2] = [&["extensions", "queues"], &["queues"]];
 /// Returns whether a document is `host.json`, or a `function.json` with a strategy.
 pub(crate) fn is_functions(document: &Node) -> bool {
     const HOST: [&str; 5] = ["extensionBundle", "extensions", "functionTimeout", "logging", "retry"];
-    let is_host = document.get("version").and_then(Node::text) == Some("2.0");
+    let is_host = document.text_of("version") == Some("2.0");
     let has_strategy = document.at(&["retry", "strategy"]).is_some();
     has_strategy || is_host && HOST.iter().any(|name| document.get(name).is_some())
 }
@@ -45,9 +45,9 @@ fn executions(field: &Field<'_>) -> Entry {
     let remarks = &mut entry.remarks;
     // A function does something; it runs again whatever that was.
     entry.may_repeat_unsafe = Some(true);
-    let retries = fields
-        .take("maxRetryCount")
-        .and_then(|field| field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok()));
+    let retries = fields.read("maxRetryCount", |field| {
+        field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok())
+    });
     entry.settings.attempts = retries.map(|retries| {
         retries
             .map(|retries| u32::try_from(retries).map_or(Limit::None, |retries| Limit::At(retries.saturating_add(1))))
@@ -55,14 +55,14 @@ fn executions(field: &Field<'_>) -> Entry {
     let strategy = fields.take("strategy");
     match strategy.as_ref().and_then(Field::text) {
         Some("fixedDelay") => {
-            let delay = fields.take("delayInterval").and_then(|field| span(&field, remarks));
+            let delay = fields.read("delayInterval", |field| span(field, remarks));
             if let Some(delay) = delay {
                 entry.settings = core::mem::take(&mut entry.settings).constant(delay);
             }
         }
         Some("exponentialBackoff") => {
-            let shortest = fields.take("minimumInterval").and_then(|field| span(&field, remarks));
-            let longest = fields.take("maximumInterval").and_then(|field| span(&field, remarks));
+            let shortest = fields.read("minimumInterval", |field| span(field, remarks));
+            let longest = fields.read("maximumInterval", |field| span(field, remarks));
             entry.settings.base = shortest;
             entry.settings.cap = longest.map(|longest| longest.map(Limit::At));
             entry.settings.multiplier = Some(Setting::default(2.0));
@@ -97,7 +97,7 @@ fn deliveries(field: &Field<'_>, fields: &mut Fields<'_>) -> Entry {
     entry.may_repeat_unsafe = Some(true);
     let remarks: &mut Vec<Remark> = &mut entry.remarks;
     let count = field.count(remarks).unwrap_or(Setting::default(DELIVERIES));
-    let delay = fields.take("visibilityTimeout").and_then(|field| span(&field, remarks));
+    let delay = fields.read("visibilityTimeout", |field| span(field, remarks));
     entry.settings.attempts = Some(count.map(Limit::At));
     entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(Duration::ZERO)));
     entry
@@ -133,10 +133,10 @@ fn options(field: &Field<'_>) -> Entry {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let retries = fields.take_any(&["maxRetries", "maximumRetries"]).and_then(|field| field.count(remarks));
     let retries = retries.unwrap_or(Setting::default(RETRIES));
-    let delay = fields.take("delay").and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(DELAY));
+    let delay = fields.read("delay", |field| span(field, remarks)).unwrap_or(Setting::default(DELAY));
     let longest = fields.take_any(&["maxDelay", "maximumDelay"]).and_then(|field| span(&field, remarks));
     let longest = longest.unwrap_or(Setting::default(LONGEST_DELAY));
-    let is_fixed = fields.take("mode").and_then(|field| {
+    let is_fixed = fields.read("mode", |field| {
         field.parse(remarks, "fixed or exponential", |text| match text.to_ascii_lowercase().as_str() {
             "fixed" => Some(true),
             "exponential" => Some(false),
@@ -144,7 +144,7 @@ fn options(field: &Field<'_>) -> Entry {
         })
     });
     let is_fixed = is_fixed.unwrap_or(Setting::default(false));
-    let timeout = fields.take("tryTimeout").and_then(|field| span(&field, remarks));
+    let timeout = fields.read("tryTimeout", |field| span(field, remarks));
     settings.attempt_timeout = Some(timeout.unwrap_or(Setting::default(TRY_TIMEOUT)).map(Limit::At));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // Without a delay nothing is retried.

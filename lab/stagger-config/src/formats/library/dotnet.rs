@@ -85,7 +85,7 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     let mut entry = Entry::new(Format::DotNet, EntryKind::Call, fields.path.clone(), place);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut timeout = |name: &str, default: Duration, remarks: &mut Vec<Remark>| {
-        let inner = fields.take(name).and_then(|field| field.fields().take("Timeout"));
+        let inner = fields.read(name, |field| field.fields().take("Timeout"));
         inner.and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(default)).map(Limit::At)
     };
     settings.attempt_timeout = Some(timeout("AttemptTimeout", ATTEMPT_TIMEOUT, remarks));
@@ -102,12 +102,11 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
 /// Reads the options of a retry strategy, which are those of Polly with other defaults.
 pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let retries = retry.take("MaxRetryAttempts").and_then(|field| field.count(remarks));
+    let retries = retry.count("MaxRetryAttempts", remarks);
     let retries = retries.unwrap_or(Setting::default(defaults.retries));
     settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
-    settings.base =
-        Some(retry.take("Delay").and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(defaults.delay)));
-    let shape = retry.take("BackoffType").and_then(|field| {
+    settings.base = Some(retry.read("Delay", |field| span(field, remarks)).unwrap_or(Setting::default(defaults.delay)));
+    let shape = retry.read("BackoffType", |field| {
         field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
             "constant" => Some(Shape::Constant),
             "linear" => Some(Shape::Linear),
@@ -121,11 +120,11 @@ pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut En
         Shape::Linear => settings.step = settings.base.map(|base| shape.map(|_| base.value)),
         Shape::Exponential => settings.multiplier = Some(shape.map(|_| 2.0)),
     }
-    let jitter = retry.take("UseJitter").and_then(|field| field.flag(remarks));
+    let jitter = retry.flag("UseJitter", remarks);
     let jitter = jitter.unwrap_or(Setting::default(defaults.has_jitter));
     settings.jitter = Some(jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
-    let longest = retry.take("MaxDelay").and_then(|field| span(&field, remarks));
-    settings.cap = Some(longest.map_or(Setting::default(Limit::None), |longest| longest.map(Limit::At)));
+    let longest = retry.read("MaxDelay", |field| span(field, remarks));
+    settings.cap = Some(Setting::or_unlimited(longest));
     retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
     for field in retry.rest() {
         remarks.push(field.remark(RemarkKind::NoEffect, "no option of this name: the binder drops it without a word"));

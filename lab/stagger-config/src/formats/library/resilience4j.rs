@@ -38,18 +38,17 @@ struct Own {
 
 impl Own {
     fn read(fields: &mut Fields<'_>, remarks: &mut Vec<Remark>) -> Self {
-        let mut duration = |name: &str, remarks: &mut Vec<Remark>| {
-            fields.take(name).and_then(|field| field.duration(remarks, units::spring, "500ms"))
-        };
+        let mut duration =
+            |name: &str, remarks: &mut Vec<Remark>| fields.duration(name, remarks, units::spring, "500ms");
         let (wait, longest) = (duration("waitDuration", remarks), duration("exponentialMaxWaitDuration", remarks));
         Self {
             attempts: fields.take_any(&["maxAttempts", "maxRetryAttempts"]).and_then(|field| field.count(remarks)),
             wait,
-            exponential: fields.take("enableExponentialBackoff").and_then(|field| field.flag(remarks)),
-            multiplier: fields.take("exponentialBackoffMultiplier").and_then(|field| field.number(remarks)),
+            exponential: fields.flag("enableExponentialBackoff", remarks),
+            multiplier: fields.number("exponentialBackoffMultiplier", remarks),
             longest,
-            randomized: fields.take("enableRandomizedWait").and_then(|field| field.flag(remarks)),
-            factor: fields.take("randomizedWaitFactor").and_then(|field| field.number(remarks)),
+            randomized: fields.flag("enableRandomizedWait", remarks),
+            factor: fields.number("randomizedWaitFactor", remarks),
         }
     }
 
@@ -126,7 +125,7 @@ fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks
         let mut ignored = Vec::new();
         let mut fields = Fields::of(&config.node, format!("resilience4j.retry.configs.{name}"));
         found = found.or(Own::read(&mut fields, &mut ignored));
-        match fields.take("baseConfig").and_then(|field| field.text()) {
+        match fields.text("baseConfig") {
             Some(next) if next != name => name = next.to_owned(),
             _ => break,
         }
@@ -144,8 +143,8 @@ fn apply(own: Own, entry: &mut Entry) {
     };
     settings.attempts = Some(own.attempts.unwrap_or(Setting::default(ATTEMPTS)).map(Limit::At));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
-    let is_exponential = own.exponential.is_some_and(|flag| flag.value);
-    let is_randomized = own.randomized.is_some_and(|flag| flag.value);
+    let is_exponential = Setting::value_or(own.exponential, false);
+    let is_randomized = Setting::value_or(own.randomized, false);
     let without_wait = own.lacks_wait();
     if without_wait {
         let growth = [
@@ -178,7 +177,7 @@ fn apply(own: Own, entry: &mut Entry) {
     });
     if is_exponential && !without_wait {
         settings.multiplier = Some(own.multiplier.unwrap_or(Setting::default(MULTIPLIER)));
-        settings.cap = Some(own.longest.map_or(Setting::default(Limit::None), |length| length.map(Limit::At)));
+        settings.cap = Some(Setting::or_unlimited(own.longest));
     } else {
         settings.multiplier = Some(Setting::default(1.0));
     }
@@ -206,7 +205,7 @@ impl<'a> Limiters<'a> {
     /// Returns the limit of the limiter with a name, which limits an attempt if it decorates the same call.
     fn time_limit(&self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<Limit<Duration>>> {
         let instance = &self.instances.get(name)?.node;
-        let base = instance.get("baseConfig").and_then(Node::text).unwrap_or("default");
+        let base = instance.text_of("baseConfig").unwrap_or("default");
         let base = self.configs.get(base).map(|config| &config.node);
         let of = |node| Fields::of(node, format!("resilience4j.timelimiter.{name}")).take("timeoutDuration");
         let field = of(instance).or_else(|| base.and_then(of))?;

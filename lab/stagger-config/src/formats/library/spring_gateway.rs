@@ -69,7 +69,7 @@ fn retry(filter: &Node, path: String) -> Option<Entry> {
     let arguments = match filter.text() {
         Some(text) => short_arguments(text.strip_prefix("Retry")?, filter)?,
         None => {
-            filter.get("name").and_then(Node::text).filter(|name| *name == "Retry")?;
+            filter.text_of("name").filter(|name| *name == "Retry")?;
             filter.get("args").map_or(Node { span: filter.span, value: Value::Map(Vec::new()) }, without_dots)
         }
     };
@@ -94,7 +94,7 @@ fn short_arguments(text: &str, filter: &Node) -> Option<Node> {
 
 fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let retries = fields.take("retries").and_then(|field| {
+    let retries = fields.read("retries", |field| {
         field.parse(remarks, "a whole number of 1 or more", |text| {
             crate::fields::whole(text).filter(|&retries| retries > 0)
         })
@@ -102,16 +102,16 @@ fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
     let retries = retries.unwrap_or(Setting::default(RETRIES));
     settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
-    let timeout = fields.take("timeout").and_then(|field| length(&field, remarks));
-    settings.timeout = Some(timeout.map_or(Setting::default(Limit::None), |timeout| timeout.map(Limit::At)));
+    let timeout = fields.read("timeout", |field| length(field, remarks));
+    settings.timeout = Some(Setting::or_unlimited(timeout));
     match fields.take("backoff") {
         Some(field) => {
             let mut backoff = field.fields();
-            let first = backoff.take("firstBackoff").and_then(|field| length(&field, remarks));
+            let first = backoff.read("firstBackoff", |field| length(field, remarks));
             settings.base = Some(first.unwrap_or(Setting::default(FIRST_BACKOFF)));
-            let longest = backoff.take("maxBackoff").and_then(|field| length(&field, remarks));
-            settings.cap = Some(longest.map_or(Setting::default(Limit::None), |longest| longest.map(Limit::At)));
-            let factor = backoff.take("factor").and_then(|field| field.number(remarks));
+            let longest = backoff.read("maxBackoff", |field| length(field, remarks));
+            settings.cap = Some(Setting::or_unlimited(longest));
+            let factor = backoff.number("factor", remarks);
             settings.multiplier = Some(factor.unwrap_or(Setting::default(FACTOR)));
             backoff.unmapped(&[("basedOnPreviousValue", "how the same delays are computed")], remarks);
             backoff.finish(remarks);
@@ -129,7 +129,7 @@ fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
     }
     settings.jitter = Some(match fields.take("jitter") {
         Some(field) => {
-            let factor = field.fields().take("randomFactor").and_then(|field| field.number(remarks));
+            let factor = field.fields().number("randomFactor", remarks);
             factor
                 .unwrap_or(Setting::default(RANDOM_FACTOR))
                 .map(|factor| Jitter::Factor(Ratio::millionths((factor.clamp(0.0, 1.0) * 1e6).round() as u32)))

@@ -128,7 +128,7 @@ fn consumers(root: &Node) -> Vec<(String, &Node)> {
 fn read_place(place: &Place, mut fields: Fields<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::SpringRetry, place.kind, fields.path.clone(), fields.span);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let enabled = fields.take("enabled").and_then(|field| field.flag(remarks));
+    let enabled = fields.flag("enabled", remarks);
     if place.needs_enabled && enabled.is_none_or(|enabled| !enabled.value) {
         let text = "has no effect without enabled: true";
         let rest = fields.rest();
@@ -147,7 +147,7 @@ fn read_place(place: &Place, mut fields: Fields<'_>) -> Option<Entry> {
     };
     settings.base = Some(duration(place.base, remarks));
     let cap = duration(place.cap, remarks);
-    let multiplier = fields.take(place.multiplier.0).and_then(|field| field.number(remarks));
+    let multiplier = fields.number(place.multiplier.0, remarks);
     // Below 1, as the 0 that is Kafka's default, the delays do not grow.
     let multiplier = multiplier.unwrap_or(Setting::default(place.multiplier.1)).map(|factor| factor.max(1.0));
     settings.multiplier = Some(multiplier);
@@ -183,9 +183,9 @@ fn balancer(root: &Node) -> Option<&Node> {
 fn read_balancer(mut fields: Fields<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::SpringRetry, EntryKind::Call, fields.path.clone(), fields.span);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let enabled = fields.take("enabled").and_then(|field| field.flag(remarks));
+    let enabled = fields.flag("enabled", remarks);
     let mut count = |name, default| {
-        let found = fields.take(name).and_then(|field| field.count(remarks));
+        let found = fields.count(name, remarks);
         found.unwrap_or(Setting::default(default))
     };
     let same = count("maxRetriesOnSameServiceInstance", SAME_INSTANCE);
@@ -197,8 +197,8 @@ fn read_balancer(mut fields: Fields<'_>) -> Option<Entry> {
         None => Setting { value: Limit::At(attempts), origin },
     });
     settings.base = Some(Setting::default(Duration::ZERO));
-    let all = fields.take("retryOnAllOperations").and_then(|field| field.flag(remarks));
-    entry.may_repeat_unsafe = Some(all.is_some_and(|all| all.value));
+    let all = fields.flag("retryOnAllOperations", remarks);
+    entry.may_repeat_unsafe = Some(Setting::value_or(all, false));
     let unmapped = [
         ("retryableStatusCodes", "which status codes are retried"),
         ("backoff", "delays of the reactive load balancer, which needs enabled: true in there"),

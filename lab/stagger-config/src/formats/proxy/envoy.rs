@@ -117,9 +117,9 @@ fn walk(node: &Node, path: &str, around: Around<'_>, entries: &mut Vec<Entry>) {
 fn is_for_idempotent_methods(condition: &Node) -> bool {
     let headers = condition.get("headers").map(Node::items).unwrap_or_default();
     let is_negated = |header: &Node| ["invert_match", "invertMatch"].iter().any(|name| header.get(name).is_some());
-    headers.iter().any(|header| {
-        header.get("name").and_then(Node::text) == Some(":method") && !is_negated(header) && admits_idempotent(header)
-    })
+    headers
+        .iter()
+        .any(|header| header.text_of("name") == Some(":method") && !is_negated(header) && admits_idempotent(header))
 }
 
 /// Finds what the circuit breakers of clusters allow.
@@ -146,13 +146,13 @@ fn threshold(node: &Node) -> Option<Setting<RetryBudget>> {
     let mut ignored = Vec::new();
     if let Some(field) = fields.take("retry_budget") {
         let mut inner = field.fields();
-        let percent = inner.take("budget_percent").and_then(|field| unwrapped(&field).number(&mut ignored));
-        let least = inner.take("min_retry_concurrency").and_then(|field| unwrapped(&field).count(&mut ignored));
-        let ratio = percent.map_or(20.0, |percent| percent.value) / 100.0;
-        let least = least.map_or(CONCURRENT_RETRIES, |least| least.value);
+        let percent = inner.read("budget_percent", |field| unwrapped(&field).number(&mut ignored));
+        let least = inner.read("min_retry_concurrency", |field| unwrapped(&field).count(&mut ignored));
+        let ratio = Setting::value_or(percent, 20.0) / 100.0;
+        let least = Setting::value_or(least, CONCURRENT_RETRIES);
         return Some(Setting::stated(RetryBudget::ShareOfActive { ratio, least }, field.span()));
     }
-    let retries = fields.take("max_retries").and_then(|field| unwrapped(&field).count(&mut ignored))?;
+    let retries = fields.read("max_retries", |field| unwrapped(&field).count(&mut ignored))?;
     // What Istio writes into its clusters: no limit.
     Some(
         retries
@@ -195,9 +195,9 @@ fn route_timeout(parent: &Node, remarks: &mut Vec<Remark>) -> Setting<Limit<Dura
     if let Some(longest) = longest {
         return longest;
     }
-    let timeout = fields.take("timeout").and_then(|field| duration(&field, remarks));
+    let timeout = fields.read("timeout", |field| duration(field, remarks));
     // Ambassador's and Emissary's dialect.
-    let in_ms = fields.take("timeout_ms").and_then(|field| field.count(remarks));
+    let in_ms = fields.count("timeout_ms", remarks);
     let timeout = timeout.or_else(|| in_ms.map(|ms| ms.map(|ms| Duration::from_millis(ms.into()))));
     let timeout = timeout.unwrap_or(Setting::default(ROUTE_TIMEOUT));
     timeout.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) })
@@ -215,14 +215,14 @@ fn policy(field: &Field<'_>, around: Around<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::Envoy, kind, path, field.span());
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let words = conditions.as_ref().map(Field::words).unwrap_or_default();
-    let retries = fields.take("num_retries").and_then(|field| unwrapped(&field).count(remarks));
+    let retries = fields.read("num_retries", |field| unwrapped(&field).count(remarks));
     let retries = retries.unwrap_or(Setting::default(RETRIES));
     settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
     let backoff = fields.take("retry_back_off").map(|field| field.fields());
     let (mut base, mut cap) = (None, None);
     if let Some(mut backoff) = backoff {
-        base = backoff.take("base_interval").and_then(|field| duration(&field, remarks));
-        cap = backoff.take("max_interval").and_then(|field| duration(&field, remarks));
+        base = backoff.read("base_interval", |field| duration(field, remarks));
+        cap = backoff.read("max_interval", |field| duration(field, remarks));
         backoff.finish(remarks);
     }
     let base = base.unwrap_or(Setting::default(if is_fetch { FETCH_BASE } else { BASE }));
@@ -236,7 +236,7 @@ fn policy(field: &Field<'_>, around: Around<'_>) -> Option<Entry> {
     }
     settings.budget = Some(around.budget);
     settings.timeout = Some(route_timeout(around.parent, remarks));
-    let per_try = fields.take("per_try_timeout").and_then(|field| duration(&field, remarks));
+    let per_try = fields.read("per_try_timeout", |field| duration(field, remarks));
     settings.attempt_timeout = per_try.map(|length| length.map(Limit::At));
     if let Some(conditions) = &conditions {
         let unknown = words.iter().filter(|word| !CONDITIONS.contains(word) && word.parse::<u16>().is_err());
