@@ -52,15 +52,12 @@
 //! came in a window, of which 90 % must be served in the end, and 95 % if there is a cache. Requests continue to arrive after
 //! the horizon until those before it are settled.
 //!
-//! Without a trigger, random variation may take a system down: [`RareCollapse`] estimates how long that takes.
-//!
 //! # Limits
 //!
 //! At most 16,777,216 calls and as many attempts are open at once; a call beyond that fails, and an attempt beyond it is
 //! lost. A run takes memory in proportion to what is open. The example `three_tiers` of this crate measures the speed.
 
 mod calls;
-mod collapse;
 mod definition;
 mod edge;
 mod error;
@@ -80,7 +77,6 @@ mod state;
 mod trigger;
 mod workers;
 
-pub use collapse::{CollapseTime, RareCollapse};
 pub use definition::{Arrivals, System, SystemBuilder};
 pub use edge::{Cache, CallOrder, Edge, NestedCalls, Refusals};
 pub use error::{SystemError, SystemPart, SystemProblem};

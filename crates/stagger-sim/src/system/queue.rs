@@ -64,7 +64,6 @@ impl Event {
 /// An event joins its lane, at its place if it is a little before the last one in time or kind, and the heap if it is far
 /// before, so the order is right in any case. The next event is the least of the lanes' first ones: the winner of a
 /// tournament, in which a lane whose first event changes plays again with one other at each round.
-#[derive(Clone)]
 pub(super) struct EventQueue {
     lanes: Vec<Lane>,
     /// Time and order of the first event of each lane.

@@ -39,8 +39,6 @@ pub(super) struct Simulation<'a> {
     /// The gap after it, in means. Drawn ahead, because nothing waits for the logarithm then.
     next_gap: f64,
     events: u64,
-    /// Number of the users' requests that failed and that were served, whenever they ended.
-    pub(super) ended: [u64; 2],
 }
 
 /// An edge in the course of a run.
@@ -143,50 +141,8 @@ impl<'a> Simulation<'a> {
             next_request: 0.0,
             next_gap,
             events: 0,
-            ended: [0; 2],
             system,
         }
-    }
-
-    /// Starts a run without an end and without triggers, which records nothing but how requests end.
-    pub(super) fn start_endless(system: &'a System, seed: Seed) -> Self {
-        let mut simulation = Self::new(system, seed);
-        (simulation.horizon, simulation.end, simulation.figures.windows) = (0, u64::MAX, JudgedWindows::default());
-        simulation.schedule_request(0.0);
-        simulation
-    }
-
-    /// Returns a copy whose future is drawn with this seed, except for what is scheduled already. There must be no guards.
-    pub(super) fn fork(&self, seed: Seed) -> Self {
-        debug_assert!(self.links.iter().all(|link| link.guards.is_empty()), "guards cannot be copied");
-        let mut random = Random::new(seed);
-        let next_gap = random.gap(self.system.settings.arrivals);
-        Self {
-            system: self.system,
-            queue: self.queue.clone(),
-            tiers: self.tiers.clone(),
-            links: self.links.iter().map(Link::fork).collect(),
-            calls: self.calls.copy(Call::fork),
-            attempts: self.attempts.copy(Attempt::clone),
-            last_serial: self.last_serial,
-            random,
-            figures: self.figures.clone(),
-            horizon: self.horizon,
-            fault: self.fault,
-            end: self.end,
-            spike: self.spike,
-            next_request: self.next_request,
-            next_gap,
-            events: self.events,
-            ended: self.ended,
-        }
-    }
-
-    /// Handles the next event and returns its time.
-    pub(super) fn step(&mut self) -> u64 {
-        let Some(event) = self.next_event() else { return u64::MAX };
-        self.handle(event);
-        event.at
     }
 
     fn run(&mut self, progress: &Progress) -> Result<(), Cancelled> {
@@ -252,7 +208,6 @@ impl<'a> Simulation<'a> {
 
     /// Counts a request that ended at `now`.
     pub(super) fn end_request(&mut self, now: u64, born: u64, marks: Marks, is_served: bool) {
-        self.ended[usize::from(is_served)] += 1;
         if !is_served {
             return;
         }
@@ -404,10 +359,6 @@ impl Random {
 }
 
 impl Link {
-    fn fork(&self) -> Self {
-        Self { guards: Vec::new(), cache: self.cache.clone(), ..*self }
-    }
-
     fn new(system: &System, edge: usize, seeds: Seed, lanes: &mut Lanes) -> Self {
         let (settings, to) = (&system.settings, system.graph.to[edge]);
         let edges = &settings.edges[edge];

@@ -28,13 +28,6 @@ pub(super) struct Call {
     pub(super) marks: Marks,
 }
 
-impl Call {
-    /// Returns a copy of a call without guards, and so without permits.
-    pub(super) const fn fork(&self) -> Self {
-        Self { permits: Permits::NONE, ..*self }
-    }
-}
-
 /// An attempt and its serial number, which tells it from others in the same place.
 #[derive(Clone, Copy)]
 pub(super) struct AttemptId {
@@ -149,11 +142,6 @@ impl<T> Slab<T> {
         let id = u32::try_from(self.items.len()).ok().filter(|_| self.items.len() < MAX_ITEMS)?;
         self.items.push(item);
         Some(id)
-    }
-
-    /// Returns a copy, item by item.
-    pub(super) fn copy(&self, copy: impl Fn(&T) -> T) -> Self {
-        Self { items: self.items.iter().map(copy).collect(), free: self.free.clone() }
     }
 
     /// Frees a place, whose item stays readable until the place is used again.

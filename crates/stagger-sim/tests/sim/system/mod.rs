@@ -5,7 +5,6 @@ mod caches;
 mod chains;
 #[cfg(feature = "toml")]
 mod check;
-mod collapse;
 #[cfg(feature = "toml")]
 mod file;
 mod gains;
