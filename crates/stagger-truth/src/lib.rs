@@ -13,5 +13,4 @@ pub mod draws;
 pub mod grid;
 pub mod law;
 pub mod laws;
-pub mod pacing;
 pub mod policies;

@@ -1,5 +1,5 @@
 //! The pacer: its states, its bounds for every sequence of calls, its turns beside those of a quiet period, and the
-//! trace of one run. Its acceptance cases and the comparison with other controllers are in `stagger-truth`.
+//! trace of one run.
 
 mod bounds;
 mod states;
