@@ -30,20 +30,19 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! [`lint`] finds settings that can cause a storm without running the policy, and suggests fixes.
-//!
 //! [`Sweep`] executes many runs in parallel, [`Progress`] reports their progress and cancels them; [`testing`] has
-//! assertions for your own tests, which fail if a policy can cause a storm. [`advise`] finds the best policies for a
-//! fleet.
+//! assertions for your own tests, which fail if a policy can cause a storm. [`GoodnessOfFit`] says how well delays that
+//! were drawn or measured match a policy's forecast. The crate `stagger-lint` finds settings that can cause a storm
+//! without a run, and the best policies for a fleet.
 //!
 //! # Features
 //!
 //! - `serde` (off by default; without it the core is the only dependency): the module `storm`, results as a document
-//!   with a schema, and JSON in `lint::log`, which reads the output of `stagger run --log json`.
-//! - `toml` (off by default): `system::SystemFile`, systems of services as TOML files, and their checks.
-//! - `config` (off by default): `lint::config`, checks of configurations of Istio, Envoy, gRPC, nginx, systemd and others.
+//!   with a schema.
+//! - `toml` (off by default): `system::SystemFile`, systems of services as TOML files.
 //!
-//! No type of another dependency than `stagger-core` and, with `config`, `stagger-config` is in the public interface. With `serde`, the traits of serde 1 are implemented.
+//! No type of another dependency than `stagger-core` is in the public interface. With `serde`, the traits of serde 1 are
+//! implemented.
 //!
 //! # Randomness
 //!
@@ -54,11 +53,10 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod advise;
 mod engine;
 mod environment;
 pub mod fluid;
-pub mod lint;
+mod goodness_of_fit;
 pub mod occ;
 pub mod outage;
 pub mod reconnect;
@@ -71,4 +69,5 @@ pub mod testing;
 pub use engine::progress::{CancelToken, Progress};
 pub use engine::recording::time_series::TimeSeries;
 pub use engine::sweep::Sweep;
+pub use goodness_of_fit::{GoodnessOfFit, QuantileCurve};
 pub use scenario::error::{ScenarioError, ScenarioProblem};

@@ -4,7 +4,8 @@ use core::num::{NonZeroU32, NonZeroU64};
 use core::time::Duration;
 
 use stagger::{Policy, Seed};
-use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Rate};
+use stagger_core::text::Rate;
+use stagger_lint::{Budgeted, DeploymentContext, Purpose};
 use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 

@@ -1,8 +1,7 @@
 //! Any text parses as a log that can be checked, or as an error with the numbers of its lines.
 
 use stagger_core::Policy;
-use stagger_sim::lint;
-use stagger_sim::lint::log::read;
+use stagger_lint::log::{self, read};
 
 /// Parses `text` as a log of delays.
 pub fn check(text: &str) {
@@ -12,7 +11,7 @@ pub fn check(text: &str) {
             assert!(log.entries.iter().all(|entry| (1..=lines).contains(&entry.line) && entry.retry != Some(0)));
             assert!(log.entries.len() + log.skipped_hints + log.other_lines <= lines);
             let policy = log.policies.first().copied().unwrap_or(Policy::DEFAULT);
-            for finding in lint::log::check(&log, Some(&policy)).into_iter().chain(lint::log::check(&log, None)) {
+            for finding in log::check(&log, Some(&policy)).into_iter().chain(log::check(&log, None)) {
                 assert!(!finding.facts().is_empty());
             }
         }

@@ -36,6 +36,10 @@ pub mod readme_of_http {}
 pub mod readme_of_redis {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../lab/stagger-lint/README.md")]
+pub mod readme_of_lint {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../crates/stagger-sim/README.md")]
 pub mod readme_of_sim {}
 

@@ -4,7 +4,7 @@ use stagger_core::{Ratio, Seed};
 
 use super::ProcessGuards;
 
-/// Guards with their default settings, as they are tried and recommended by the linter and the advisor.
+/// Guards with their default settings, as the linter and the advisor of `stagger-lint` try and recommend them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DefaultGuards {

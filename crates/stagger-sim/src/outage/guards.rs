@@ -60,8 +60,9 @@ impl ProcessGuards {
         Self { lease: Some(Arc::new(Lease::new(tokens))), ..self }
     }
 
-    /// Returns the budget and the breaker.
-    pub(crate) fn guards(&self) -> Guards<'_> {
+    /// Returns the budget and the breaker, as [`RetryMachine`](stagger_core::machine::RetryMachine) takes them.
+    #[must_use]
+    pub fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref();
         guards.breaker = self.breaker.as_deref();

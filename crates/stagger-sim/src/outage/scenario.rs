@@ -56,6 +56,9 @@ const COUNTS: RangeInclusive<u32> = 1..=1 << CLIENT_BITS;
 impl OutageScenario {
     pub(super) const MAX_REQUESTS: usize = 1 << CLIENT_BITS;
 
+    /// The most client processes: 67,108,864.
+    pub const MAX_PROCESSES: u32 = 1 << CLIENT_BITS;
+
     /// Starts a scenario with this mean number of requests per second, a billionth to a billion, and the defaults of
     /// all other settings.
     pub const fn builder(rate: f64) -> OutageScenarioBuilder {

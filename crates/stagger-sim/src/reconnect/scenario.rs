@@ -105,22 +105,18 @@ impl ReconnectScenario {
         })
     }
 
-    /// Creates the scenario of a fleet that loses its connections to a server of this capacity per second, which is
-    /// down for a while. It has at most `max_clients` clients: figures depend only on clients / rate and backlog / rate,
-    /// so a larger fleet is represented by a smaller one in proportion.
-    pub(crate) fn of_fleet(
-        clients: u64,
-        capacity: f64,
-        outage: Duration,
-        max_clients: u64,
-    ) -> Result<Self, ScenarioError> {
+    /// Starts the scenario of a fleet that loses its connections to a server of this capacity per second, which is
+    /// down for a while. It has a backlog of half a second, a horizon far beyond the shortest recovery, and at most
+    /// `max_clients` clients: figures depend only on clients / rate and backlog / rate, so a larger fleet is represented
+    /// by a smaller one in proportion.
+    pub fn of_fleet(clients: u64, capacity: f64, outage: Duration, max_clients: u64) -> ReconnectScenarioBuilder {
         let min_recovery_time = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
         let horizon = min_recovery_time.saturating_add(outage).saturating_mul(HORIZON_FACTOR).saturating_add(AN_HOUR);
         let simulated = clients.min(max_clients).min(1 << CLIENT_BITS);
         let rate = capacity * simulated as f64 / clients as f64;
         let backlog = (rate * BACKLOG_SECONDS).ceil().max(1.0) as u32;
         let builder = Self::builder(simulated).rate(rate).backlog(backlog);
-        builder.down_for(outage).horizon(horizon.min(MAX_HORIZON)).build()
+        builder.down_for(outage).horizon(horizon.min(MAX_HORIZON))
     }
 
     /// Returns the scenario with another number of clients whose attempts are recorded
@@ -344,7 +340,7 @@ mod tests {
     #[test]
     fn a_fleet_has_ten_times_the_minimum_and_an_hour_to_recover() {
         let scenario =
-            |clients| ReconnectScenario::of_fleet(clients, 100.0, Duration::from_secs(60), u64::MAX).unwrap();
+            |clients| ReconnectScenario::of_fleet(clients, 100.0, Duration::from_secs(60), u64::MAX).build().unwrap();
         assert_eq!(scenario(180_000).horizon, micros(Duration::from_secs(10 * (1_800 + 60) + 3_600)));
         assert_eq!(scenario(60_000_000).horizon, micros(MAX_HORIZON));
     }

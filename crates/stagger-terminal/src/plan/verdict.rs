@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_sim::lint::{GoodnessOfFit, QuantileCurve};
+use stagger_sim::{GoodnessOfFit, QuantileCurve};
 
 use super::brief::brief;
 use super::clients::Client;

@@ -4,9 +4,10 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 
 use stagger::{Jitter, Policy, Ratio, Seed};
+use stagger_core::text::Rate;
+use stagger_lint::advise::{Advice, Answers, Candidate, advise};
+use stagger_lint::{DeploymentContext, Purpose};
 use stagger_sim::Progress;
-use stagger_sim::advise::{Advice, Answers, Candidate, advise};
-use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
 use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario};
 
 use crate::draws::Draws;

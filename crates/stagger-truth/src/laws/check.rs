@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger::{Jitter, Policy, Seed};
-use stagger_sim::lint::{self, DeploymentContext, Severity};
+use stagger_lint::{DeploymentContext, Severity};
 use stagger_sim::outage::DefaultGuards;
 
 use crate::circumstances::{Calls, Fleet};
@@ -27,12 +27,12 @@ fn case(seed: Seed) -> Verdict {
 /// Returns a random policy, half of the time with the suggestions of `check` applied, about which `check` is silent.
 fn unwarned(draws: &mut Draws, context: &DeploymentContext, delays: Delays) -> Option<Policy> {
     let policy = policies::any(draws, delays);
-    let policy = if draws.is(0.6) { lint::fix(&policy, context, &[]) } else { policy };
+    let policy = if draws.is(0.6) { stagger_lint::fix(&policy, context, &[]) } else { policy };
     is_silent(&policy, context).then_some(policy)
 }
 
 fn is_silent(policy: &Policy, context: &DeploymentContext) -> bool {
-    lint::check(policy, context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
+    stagger_lint::check(policy, context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
 }
 
 const WARNED: Verdict = Verdict::Silent("check warns");

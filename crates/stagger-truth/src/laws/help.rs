@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger::{Policy, Seed};
-use stagger_sim::lint::{self, Finding};
+use stagger_lint::Finding;
 use stagger_sim::outage::DefaultGuards;
 use stagger_sim::outage::OutageFigures;
 use stagger_sim::reconnect::ReconnectFigures;
@@ -31,7 +31,7 @@ fn case(seed: Seed) -> Verdict {
 fn budget(draws: &mut Draws) -> Option<Verdict> {
     let calls = Calls::draw(draws)?;
     let policy = policies::any(draws, Delays { shortest: 0.01, longest: 10.0 });
-    let findings = lint::check(&policy, &calls.context);
+    let findings = stagger_lint::check(&policy, &calls.context);
     let found = findings.iter().find(|finding| finding.rule().code() == "S016");
     let Some(advice) = found.and_then(|finding| finding.suggestion().advice()) else { return Some(NO_HELP) };
     let said = DefaultGuards::TRIED.into_iter().find(|guards| advice.ends_with(&format!("--budget={}", guards.name())));
@@ -71,11 +71,11 @@ fn fleet(draws: &mut Draws) -> Option<Verdict> {
     let fleet = Fleet::draw(draws)?;
     let window = fleet.window();
     let policy = policies::any(draws, Delays { shortest: 0.02, longest: (2.0 * window).clamp(1.0, 60.0) });
-    let findings = lint::check(&policy, &fleet.context);
+    let findings = stagger_lint::check(&policy, &fleet.context);
     let helped: Vec<(&'static str, Option<&Finding>, Policy)> = findings
         .iter()
         .filter_map(|finding| Some((finding.rule().code(), Some(finding), *finding.suggestion().policy()?)))
-        .chain([("fix", None, lint::fix(&policy, &fleet.context, &[]))])
+        .chain([("fix", None, stagger_lint::fix(&policy, &fleet.context, &[]))])
         .filter(|(.., helped)| *helped != policy)
         .collect();
     let Some((code, finding, helped)) = draws.one_of(&helped) else { return Some(NO_HELP) };

@@ -46,7 +46,7 @@ fn no_page_has_code_that_only_rustdoc_hides() {
 }
 
 /// The published libraries; the programs have no features to choose.
-const LIBRARIES: [&str; 8] = [
+const LIBRARIES: [&str; 9] = [
     "crates/stagger",
     "crates/stagger-core",
     "crates/stagger-http",
@@ -55,6 +55,7 @@ const LIBRARIES: [&str; 8] = [
     "fleet/stagger-redis",
     "crates/stagger-cenkalti",
     "crates/stagger-sim",
+    "lab/stagger-lint",
 ];
 
 /// Returns the features of a crate, and whether each is on by default.

@@ -135,6 +135,7 @@ fn the_page_has_every_variable_that_the_sources_name() {
         "crates/stagger-terminal",
         "lab/stagger-drill",
         "lab/stagger-lab",
+        "lab/stagger-lint",
         "program/stagger-cli",
     ];
     let named = in_sources(&crates, "STAGGER_", |c| !c.is_ascii_uppercase() && c != '_');

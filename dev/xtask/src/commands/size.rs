@@ -7,7 +7,7 @@ use crate::files::files;
 use crate::workspace::root;
 
 /// The crates that are counted: those with the decisions, drivers and protocols, and the program.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "stagger-core",
     "stagger",
     "stagger-http",
@@ -17,6 +17,7 @@ const CRATES: [&str; 11] = [
     "stagger-cenkalti",
     "stagger-lease",
     "stagger-config",
+    "stagger-lint",
     "stagger-traces",
     "stagger-redis",
 ];

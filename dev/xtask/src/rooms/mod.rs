@@ -24,7 +24,7 @@ const MOST_ROOMS: usize = 12;
 const MOST_AGAINST: usize = 2;
 
 /// The crates that are checked, and the modules of each whose entries are rooms: the root, and others by their path.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 11] = [
     ("stagger-core", &[""]),
     ("stagger", &[""]),
     ("stagger-http", &[""]),
@@ -34,6 +34,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("stagger-traces", &[""]),
     ("stagger-redis", &["", "store"]),
     ("stagger-sim", &[""]),
+    ("stagger-lint", &[""]),
     ("stagger-cli", &[""]),
 ];
 

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
-use stagger_sim::advise::{Answers, Question};
+use stagger_lint::advise::{Answers, Question};
 
 use crate::check::purposes;
 use stagger_terminal::output::error::CliError;

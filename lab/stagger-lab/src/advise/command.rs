@@ -2,8 +2,8 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use stagger_core::Seed;
+use stagger_lint::advise::{Question, advise};
 use stagger_sim::Progress;
-use stagger_sim::advise::{Question, advise};
 
 use super::args::{AdviseArgs, answers};
 use super::prompt::prompt;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 use stagger_core::text::Compact;
-use stagger_sim::advise::{GuardTrial, ParetoFront};
+use stagger_lint::advise::{GuardTrial, ParetoFront};
 use stagger_sim::outage::DefaultGuards;
 use stagger_sim::reconnect::FirstAttempt;
 

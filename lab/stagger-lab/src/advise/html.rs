@@ -1,5 +1,5 @@
 use stagger_core::text::Compact;
-use stagger_sim::advise::{Advice, Candidate, ParetoFront};
+use stagger_lint::advise::{Advice, Candidate, ParetoFront};
 use stagger_sim::outage::DefaultGuards;
 
 use super::json::{rust, toml};

@@ -1,7 +1,7 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_sim::advise::rust_code;
-use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
+use stagger_lint::advise::rust_code;
+use stagger_lint::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
 use stagger_sim::outage::{DefaultGuards, Verdict};
 
 use super::commands;

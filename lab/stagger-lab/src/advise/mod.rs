@@ -1,6 +1,6 @@
 //! `stagger advise`: recommends a policy.
 //!
-//! The questions, the decision tree and the search are in `stagger_sim::advise`; this module prompts for the answers and
+//! The questions, the decision tree and the search are in `stagger_lint::advise`; this module prompts for the answers and
 //! prints the result.
 
 mod args;

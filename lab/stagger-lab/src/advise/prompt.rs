@@ -1,6 +1,6 @@
 use std::io::{self, BufRead, Write};
 
-use stagger_sim::advise::{Answers, Question};
+use stagger_lint::advise::{Answers, Question};
 
 use stagger_terminal::output::error::CliError;
 

@@ -1,6 +1,6 @@
 use stagger_core::Policy;
 use stagger_core::text::Compact;
-use stagger_sim::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
+use stagger_lint::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
 use stagger_sim::outage::{DefaultGuards, Verdict};
 
 use super::commands;

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use stagger_core::Policy;
-use stagger_sim::lint::{Finding, Severity};
+use stagger_lint::{Finding, Severity};
 
 use super::files::{FileResult, Shown, shown};
 use super::report::counted;

@@ -1,6 +1,6 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_sim::lint::{DeploymentContext, Edit, Estimate, FileFinding, Finding, Place};
+use stagger_lint::{DeploymentContext, Edit, Estimate, FileFinding, Finding, Place};
 
 use super::files::{FileResult, Note, UnusedFlag};
 use super::result::{CheckResult, LogResult, PolicyResult};

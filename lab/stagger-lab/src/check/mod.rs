@@ -1,6 +1,6 @@
 //! `stagger check`: finds what could turn a policy, a file, or logged delays, into a retry storm.
 //!
-//! The rules are in `stagger_sim::lint`; this module runs them and prints the findings.
+//! The rules are in `stagger_lint`; this module runs them and prints the findings.
 
 mod args;
 mod baseline;

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use anstyle::AnsiColor;
-use stagger_sim::lint::{Finding, Rule, Severity};
+use stagger_lint::{Finding, Rule, Severity};
 
 use super::files::{Detail, section};
 use super::result::{CheckResult, LogResult, PolicyResult};

@@ -3,7 +3,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use stagger_core::Policy;
-use stagger_sim::lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
+use stagger_lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
 
 use super::args::CheckArgs;
 use super::baseline::{Baseline, Key};

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use stagger_sim::lint::Rule;
+use stagger_lint::Rule;
 
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::to_json;

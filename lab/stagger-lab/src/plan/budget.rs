@@ -1,8 +1,7 @@
 use core::time::Duration;
 
 use stagger_config::RetryBudget;
-use stagger_core::text::parse_number;
-use stagger_core::text::{nearest, parse_duration};
+use stagger_core::text::{nearest, parse_duration, parse_number};
 
 /// The budgets that a configuration of another system may have, with their settings, as `simulate --guards` has them.
 const BUDGETS: [(&str, &[&str]); 5] = [

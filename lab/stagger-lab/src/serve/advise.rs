@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::Value;
+use stagger_lint::advise::Question as Asked;
 use stagger_sim::Progress;
-use stagger_sim::advise::Question as Asked;
 
 use super::events;
 use super::jobs::Jobs;

@@ -5,8 +5,8 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use stagger_core::Policy;
+use stagger_lint::advise::rust_code;
 use stagger_sim::Progress;
-use stagger_sim::advise::rust_code;
 
 use super::jobs::Jobs;
 use super::question::{Question, RaceQuestion, parse_policy};

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::json;
+use stagger_core::text::{ParseValueError, Rate, parse_count};
+use stagger_lint::{DeploymentContext, Purpose};
 use stagger_sim::Progress;
-use stagger_sim::lint::{DeploymentContext, ParseValueError, Purpose, Rate, parse_count};
 
 use super::jobs::Jobs;
 use super::question::{Question, parse_policy};

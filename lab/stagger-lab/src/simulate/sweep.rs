@@ -1,9 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::Policy;
-use stagger_core::text::nearest;
 use stagger_core::text::{Compact, parse_duration};
-use stagger_sim::lint::parse_number;
+use stagger_core::text::{nearest, parse_number};
 use stagger_sim::storm::{SweptPart, SweptSetting};
 
 use super::args::SettingArgs;

@@ -1,4 +1,4 @@
-use stagger_sim::lint::parse_number;
+use stagger_core::text::parse_number;
 use stagger_sim::storm::{Metric, MetricValue, Quantity, RunReport, ScenarioSpec, VerdictKind};
 
 use super::metric::format;

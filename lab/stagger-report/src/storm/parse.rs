@@ -1,8 +1,7 @@
 use core::num::NonZeroU64;
 use core::time::Duration;
 
-use stagger_core::text::parse_duration;
-use stagger_sim::lint::{ParseValueError, Rate, parse_count};
+use stagger_core::text::{ParseValueError, Rate, parse_count, parse_duration};
 
 /// Parses an integer of at least 1: `10000`, `10_000`, `10k`, `1.5M`.
 pub fn count(text: &str) -> Result<u64, String> {

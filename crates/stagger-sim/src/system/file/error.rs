@@ -2,8 +2,6 @@ use core::fmt;
 use std::io;
 use std::sync::Arc;
 
-use crate::lint::Place;
-
 /// Why a file does not describe a system: all problems, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct SystemFileError {
@@ -41,10 +39,7 @@ impl SystemFileError {
 impl FileProblem {
     /// Creates a problem at a position in bytes, or of the file as a whole.
     pub(super) fn new(text: &str, at: Option<usize>, message: impl Into<String>) -> Self {
-        Self {
-            position: at.map(|at| Place::of(text, &(at..at))).map(|place| (place.line, place.column)),
-            message: message.into(),
-        }
+        Self { position: at.map(|at| line_and_column(text, at)), message: message.into() }
     }
 
     /// Returns the line and the column, both from 1, the column in characters; `None` for the file as a whole.
@@ -52,6 +47,13 @@ impl FileProblem {
     pub const fn position(&self) -> Option<(usize, usize)> {
         self.position
     }
+}
+
+/// Returns the line and the column of a position in bytes, both from 1, the column in characters.
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
 }
 
 impl fmt::Display for FileProblem {

@@ -1,6 +1,5 @@
 //! Systems as TOML files.
 
-mod check;
 mod error;
 mod guards;
 mod number;

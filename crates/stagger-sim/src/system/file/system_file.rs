@@ -9,9 +9,8 @@ use toml::de::DeTable;
 
 use super::error::{FileProblem, SystemFileError};
 use super::number::FileNumber;
-use super::read::system;
+use super::read::{USERS, edge_path, system};
 use super::table::{Read, Reader};
-use crate::lint::Place;
 use crate::system::definition::System;
 
 /// A system as a TOML file, whose numbers can be changed by their paths.
@@ -43,7 +42,7 @@ use crate::system::definition::System;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SystemFile {
-    pub(super) text: String,
+    text: String,
     name: Option<String>,
     directory: Option<PathBuf>,
     /// Values that replace those of the file, by path.
@@ -51,7 +50,7 @@ pub struct SystemFile {
     system: System,
     numbers: Vec<FileNumber>,
     /// The bytes of values and of the heads of tables, by path.
-    pub(super) places: BTreeMap<String, Range<usize>>,
+    places: BTreeMap<String, Range<usize>>,
 }
 
 impl SystemFile {
@@ -118,8 +117,11 @@ impl SystemFile {
         }
     }
 
-    /// Returns the file with another text.
-    pub(super) fn with_text(&self, text: String) -> Result<Self, SystemFileError> {
+    /// Returns the file with another text, and the values that were set by [`with`](Self::with).
+    ///
+    /// # Errors
+    /// [`SystemFileError`] with all problems.
+    pub fn with_text(&self, text: String) -> Result<Self, SystemFileError> {
         Self::new(text, self.name.clone(), self.directory.clone(), self.values.clone())
     }
 
@@ -141,12 +143,21 @@ impl SystemFile {
         &self.numbers
     }
 
-    /// Returns the place of the value at a path, or of the table that would have it if the value is a default. `None` if the
-    /// file has neither.
+    /// Returns the bytes of the value at a path, or of the head of the table; `None` if the file does not have it.
     #[must_use]
-    pub fn place(&self, path: &str) -> Option<Place> {
-        let mut tables = core::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(table, _)| table));
-        tables.find_map(|path| self.places.get(path)).map(|bytes| Place::of(&self.text, bytes))
+    pub fn span(&self, path: &str) -> Option<Range<usize>> {
+        self.places.get(path).cloned()
+    }
+
+    /// Returns the paths of the edges, in their order: `edge.orders-database`, and `edge.orders-database#2` for a second one
+    /// between the same services.
+    #[must_use]
+    pub fn edge_paths(&self) -> Vec<String> {
+        let layout = self.system.layout();
+        let mut names = Vec::new();
+        let name = |service: Option<usize>| service.map_or(USERS, |nth| &layout.services[nth].name);
+        let edges = layout.edges.iter();
+        edges.map(|edge| edge_path(&mut names, format!("{}-{}", name(edge.from), name(Some(edge.to))))).collect()
     }
 
     /// Returns the numbers that a name stands for: the one with this path, or all whose path ends with it. `attempts`

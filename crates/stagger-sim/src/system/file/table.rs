@@ -4,13 +4,12 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stagger_core::text::{nearest, parse_duration};
+use stagger_core::text::{ParseValueError, Rate, nearest, parse_count, parse_duration, parse_number};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::FileProblem;
 use super::number::{FileNumber, Unit};
-use crate::lint::{ParseValueError, Rate, parse_count, parse_number};
 
 /// What is known while a file is read.
 pub(super) struct Reader<'a> {

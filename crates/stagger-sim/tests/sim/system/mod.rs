@@ -4,8 +4,6 @@ mod anchors;
 mod caches;
 mod chains;
 #[cfg(feature = "toml")]
-mod check;
-#[cfg(feature = "toml")]
 mod file;
 mod gains;
 mod noise;

@@ -2,9 +2,10 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 
 use stagger::Seed;
+use stagger_core::text::Rate;
+use stagger_lint::advise::{Answers, Prediction, Transience, advise};
+use stagger_lint::{DeploymentContext, Idempotency, Purpose};
 use stagger_sim::Progress;
-use stagger_sim::advise::{Answers, Prediction, Transience, advise};
-use stagger_sim::lint::{DeploymentContext, Idempotency, Purpose, Rate};
 
 use super::comparison::{Difference, Measure, STANDARD_ERRORS};
 use super::fleet::{Fleet, Kind};

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
 use stagger_config::{Remark, RemarkKind, Span};
-use stagger_sim::lint::config::ConfigFile;
+use stagger_lint::config::ConfigFile;
 
 use stagger_terminal::plot::{RenderOptions, paragraph};
 

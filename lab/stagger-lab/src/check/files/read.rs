@@ -4,8 +4,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use stagger_config::Format;
-use stagger_sim::lint::config::{ConfigFile, check_layers};
-use stagger_sim::lint::{DeploymentContext, FileFinding, Rule};
+use stagger_lint::config::{ConfigFile, check_layers};
+use stagger_lint::{DeploymentContext, FileFinding, Rule, system};
 use stagger_sim::system::SystemFile;
 
 use super::find::{Found, files};
@@ -97,7 +97,7 @@ impl FileResult {
         let ending = file.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         if (ending == "toml" || is_stdin) && format.is_none() && is_system(&text) {
             let read = if is_stdin { SystemFile::parse(&*text) } else { SystemFile::read(&file.path) };
-            let findings = read.map_err(CliError::usage)?.check();
+            let findings = system::check(&read.map_err(CliError::usage)?);
             return Ok(Some(Self {
                 name,
                 kind: "system of services".to_owned(),

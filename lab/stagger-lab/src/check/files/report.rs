@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
-use stagger_sim::lint::{FileFinding, Finding, Fix, Place};
+use stagger_lint::{FileFinding, Finding, Fix, Place};
 
 use super::notes::{self, NoteKind};
 use super::read::{FileResult, UnusedFlag};

@@ -1,4 +1,4 @@
-use stagger_sim::lint::{FileFinding, Severity};
+use stagger_lint::{FileFinding, Severity};
 
 use crate::check::result::{CheckResult, Reported, Subject};
 

@@ -1,4 +1,4 @@
-use stagger_sim::lint::FileFinding;
+use stagger_lint::FileFinding;
 
 use crate::check::result::{CheckResult, Subject};
 use stagger_terminal::plot::svg::Element;

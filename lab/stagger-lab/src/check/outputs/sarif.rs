@@ -1,6 +1,6 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use stagger_sim::lint::{FileFinding, Place, Rule, Severity};
+use stagger_lint::{FileFinding, Place, Rule, Severity};
 
 use crate::check::result::{CheckResult, Reported, Subject};
 use stagger_terminal::output::error::CliError;

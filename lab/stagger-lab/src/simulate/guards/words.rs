@@ -1,8 +1,7 @@
 use core::time::Duration;
 
 use stagger_core::Ratio;
-use stagger_core::text::nearest;
-use stagger_sim::lint::parse_number;
+use stagger_core::text::{nearest, parse_number};
 
 use stagger_report::storm::parse;
 

@@ -1,5 +1,0 @@
-//! What makes the retries between the services of a file cause storms.
-
-mod change;
-mod facts;
-mod rules;

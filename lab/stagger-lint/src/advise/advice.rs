@@ -1,0 +1,263 @@
+use core::time::Duration;
+
+use stagger_core::text::Compact;
+use stagger_core::{Policy, Seed};
+
+use super::evaluator::Evaluator;
+use super::guard_trial::{GuardTrial, try_guards};
+use super::pareto_front::Objective;
+use super::search::{Limits, Search};
+use super::search_space::SearchSpace;
+use super::{Answers, ParetoFront, Question};
+use crate::{Budgeted, DeploymentContext};
+use stagger_sim::Progress;
+use stagger_sim::ScenarioError;
+use stagger_sim::outage::DefaultGuards;
+use stagger_sim::reconnect::FirstAttempt;
+
+/// A recommendation, with its reasons.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    recommendation: Recommendation,
+    reasons: Vec<Reason>,
+    policy: Option<Policy>,
+    trial: Option<GuardTrial>,
+    front: Option<ParetoFront>,
+}
+
+/// Whether to retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Recommendation {
+    /// Retry with the policy.
+    Retry,
+    /// Do not retry; hedge: send a second copy of a slow request.
+    Hedge,
+    /// Do not retry.
+    DoNotRetry,
+}
+
+/// An answer, and the conclusion drawn from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reason {
+    /// The question.
+    pub question: Question,
+    /// The answer; `None` if it was not given. The conclusion then states the assumption.
+    pub answer: Option<String>,
+    /// The conclusion.
+    pub conclusion: String,
+}
+
+impl Advice {
+    /// Returns whether to retry.
+    #[must_use]
+    pub const fn recommendation(&self) -> Recommendation {
+        self.recommendation
+    }
+
+    /// Returns the answers that determined the recommendation, in the order of the questions.
+    #[must_use]
+    pub fn reasons(&self) -> &[Reason] {
+        &self.reasons
+    }
+
+    /// Returns the policy; `None` unless the recommendation is to retry.
+    #[must_use]
+    pub const fn policy(&self) -> Option<&Policy> {
+        self.policy.as_ref()
+    }
+
+    /// Returns the guards that should limit the retries of all calls of a process together.
+    #[must_use]
+    pub fn guards(&self) -> DefaultGuards {
+        self.trial.map_or(DefaultGuards::None, |trial| trial.guards)
+    }
+
+    /// Returns the simulation that the guards were chosen by; `None` unless the capacity and more than 1,000 clients are
+    /// known. Long-lived connections have no guards, because a process with one connection never exhausts them.
+    #[must_use]
+    pub const fn guard_trial(&self) -> Option<&GuardTrial> {
+        self.trial.as_ref()
+    }
+
+    /// Returns the evaluated policies; `None` unless the capacity and the number of clients are known, and there are at
+    /// least ten clients.
+    #[must_use]
+    pub const fn front(&self) -> Option<&ParetoFront> {
+        self.front.as_ref()
+    }
+}
+
+/// Recommends a policy for these answers.
+///
+/// If there is something to simulate, it takes some seconds on all cores. If it is cancelled before any policy was
+/// evaluated, the advice is based on the answers alone.
+///
+/// # Errors
+/// Returns [`ScenarioError`] if the fleet and its server cannot be simulated: an outage of more than 76 hours, a rate
+/// above a billion.
+pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
+    if let Some((recommendation, reason)) = answers.no_retry_reason() {
+        return Ok(Advice { recommendation, reasons: vec![reason], policy: None, trial: None, front: None });
+    }
+    let space = SearchSpace::for_purpose(answers.context.purpose);
+    let deadline = answers.context.deadline.filter(|_| !space.is_long_lived());
+    let limits = Limits {
+        min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
+        max_elapsed: deadline,
+        patience: space.patience.filter(|_| deadline.is_none()),
+    };
+    let front = front(answers, &space, limits, seed, progress)?;
+    let policy = match &front {
+        Some(front) => front.best().policy,
+        None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
+    };
+    let mut reasons = answers.reasons(&space);
+    let trial = match fleet(answers).filter(|(clients, _)| *clients > Answers::MANY && !space.is_long_lived()) {
+        Some((clients, capacity)) => try_guards(clients, capacity, &policy, seed, progress)?,
+        None => None,
+    };
+    if let Some(front) = &front {
+        amend(&mut reasons, answers, &space, front);
+    }
+    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), trial, front })
+}
+
+/// The share of served calls below which the advice says that no policy serves them all.
+const ALL: f64 = 0.995;
+
+/// The mean first delay from which on the advice says what a single failure costs.
+const LONG: Duration = Duration::from_secs(1);
+
+/// Adds what only the simulation shows to the reasons.
+fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: &ParetoFront) {
+    let mut conclude = |question, conclusion: &dyn Fn(&str) -> String| {
+        for reason in reasons.iter_mut().filter(|reason| reason.question == question) {
+            reason.conclusion = conclusion(&reason.conclusion);
+        }
+    };
+    let predicted = front.best().predicted;
+    if space.is_long_lived()
+        && predicted.recovery.unwrap_or(Duration::MAX) > answers.context.deadline.unwrap_or(Duration::MAX)
+    {
+        conclude(Question::Deadline, &|_| {
+            "no evaluated policy recovers in time; this is the recommendation without a deadline".into()
+        });
+    }
+    if answers.outage.is_none() {
+        conclude(Question::Outage, &|_| outages_text(&front.outages, space));
+    }
+    let policy = &front.best().policy;
+    let (subject, delay) = match (space.is_call(), space.is_long_lived()) {
+        (true, _) => ("a call that fails alone", policy.mean(1)),
+        (_, true) => ("a connection that is lost alone", Some(policy.spread() / 2)),
+        _ => ("a job that starts alone", Some(policy.spread() / 2)),
+    };
+    if let Some(delay) = delay.filter(|delay| *delay >= LONG) {
+        conclude(Question::Clients, &|known| {
+            let delay = Compact(delay);
+            format!("{known}; {subject} waits {delay:.1} on average, too, because it cannot know that it is alone")
+        });
+    }
+    if !space.is_long_lived() && predicted.recovered_ratio < ALL {
+        let served = 100.0 * front.candidates.iter().map(|it| it.predicted.recovered_ratio).fold(0.0, f64::max);
+        let subject = match (fits_in_time(answers, space, front), space.is_call()) {
+            (true, true) => "no call policy of those searched",
+            (false, true) => "no call policy",
+            (true, false) => "no policy of those searched",
+            (false, false) => "no policy",
+        };
+        conclude(Question::Capacity, &|known| {
+            format!(
+                "{known}; {subject} serves them all in time, and those simulated serve at most {served:.1}%: add \
+                 capacity, reject early, or queue the work"
+            )
+        });
+    }
+}
+
+/// Returns whether the server could accept all calls in the time that a call has.
+fn fits_in_time(answers: &Answers, space: &SearchSpace, front: &ParetoFront) -> bool {
+    // The server's backlog may hold the last of them for another second.
+    let limit = answers.context.deadline.or(space.patience).map(|limit| limit.saturating_add(Duration::from_secs(1)));
+    let longest = front.outages.iter().max().copied().unwrap_or_default();
+    limit.is_none_or(|limit| longest.saturating_add(front.min_recovery_time) <= limit)
+}
+
+/// Returns which outages were simulated because none was given.
+fn outages_text(outages: &[Duration], space: &SearchSpace) -> String {
+    let list: Vec<_> = outages.iter().map(|outage| Compact(*outage).to_string()).collect();
+    let subject = if space.is_call() { "call" } else { "job" };
+    let mut text = match &list[..] {
+        [one] => format!("simulated an outage of {one}"),
+        all => {
+            let all = all.join(", ");
+            format!("simulated outages of {all}; the figures are the worst of them, and the mean number of attempts")
+        }
+    };
+    if list.len() < USUAL_OUTAGES.len() {
+        text.push_str(&format!("; a {subject} that gives up in time does not outlast longer ones"));
+    }
+    text
+}
+
+/// The outages to be prepared for if none is given.
+const USUAL_OUTAGES: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_secs(120),
+    Duration::from_secs(600),
+];
+
+/// Returns the outages to simulate. Of the usual ones, a call or job that is given up earlier is simulated only in those
+/// that leave half of its time.
+fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
+    let patience = answers.context.deadline.or(space.patience).filter(|_| !space.is_long_lived());
+    let is_survivable = |outage: &Duration| patience.is_none_or(|patience| *outage <= patience / 2);
+    match answers.outage {
+        Some(outage) => vec![outage],
+        None => USUAL_OUTAGES.into_iter().filter(is_survivable).collect(),
+    }
+}
+
+/// Returns the number of clients and the capacity per second, if both are known.
+fn fleet(answers: &Answers) -> Option<(u64, f64)> {
+    let known = answers.context.clients.zip(answers.context.capacity);
+    known.map(|(clients, capacity)| (clients.get(), capacity.get()))
+}
+
+/// Returns what a policy must suit: the other facts concern every policy alike, or have reasons of their own.
+fn context_of_fleet(known: &DeploymentContext) -> DeploymentContext {
+    let mut context = DeploymentContext::default().budget(Budgeted::Yes);
+    (context.purpose, context.clients, context.capacity) = (known.purpose, known.clients, known.capacity);
+    context
+}
+
+fn front(
+    answers: &Answers,
+    space: &SearchSpace,
+    limits: Limits,
+    seed: Seed,
+    progress: &Progress,
+) -> Result<Option<ParetoFront>, ScenarioError> {
+    let Some((clients, capacity)) = fleet(answers).filter(|(clients, _)| *clients >= Answers::SOME) else {
+        return Ok(None);
+    };
+    // A connection waits before its first attempt, a call does not.
+    let first_attempt = if space.is_long_lived() { FirstAttempt::AfterDelay } else { FirstAttempt::Immediate };
+    let outages = outages(answers, space);
+    let longest = outages.iter().max().copied().unwrap_or_default();
+    let evaluator = Evaluator::new(clients, capacity, outages, first_attempt, seed)?;
+    let search = Search {
+        evaluator: &evaluator,
+        space,
+        ranges: &space.ranges(evaluator.acceptance_time, longest, limits.max_elapsed, limits.min_delay),
+        limits,
+        context: context_of_fleet(&answers.context),
+        objective: Objective { capacity, deadline: answers.context.deadline.filter(|_| space.is_long_lived()) },
+        seed: seed.for_call(u64::MAX),
+    };
+    Ok(search.run(progress))
+}

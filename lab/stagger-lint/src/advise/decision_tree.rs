@@ -1,0 +1,95 @@
+use core::time::Duration;
+
+use stagger_core::text::Compact;
+
+use super::search_space::{SearchSpace, rationale};
+use super::{Answers, Question, Reason, Recommendation, Transience};
+use crate::{Idempotency, Purpose};
+
+/// The deadline below which a retry comes too late, but a hedged request does not.
+const TIGHT: Duration = Duration::from_millis(100);
+
+impl Answers {
+    /// Returns the recommendation and its reason if an answer rules out retries.
+    pub(super) fn no_retry_reason(&self) -> Option<(Recommendation, Reason)> {
+        let waited_for = !matches!(self.context.purpose, Some(Purpose::Background | Purpose::Reconnecting));
+        let (recommendation, question, conclusion) = if self.transience == Some(Transience::Permanent) {
+            let conclusion =
+                "a permanent error fails every time; a predicate separates permanent from transient errors";
+            (Recommendation::DoNotRetry, Question::Transient, conclusion)
+        } else if self.context.idempotency == Some(Idempotency::No) {
+            let conclusion = "a failure does not tell whether the operation was executed, and a retry could execute \
+                              it twice; send an idempotency key that is the same for all attempts to make retries \
+                              safe";
+            (Recommendation::DoNotRetry, Question::Idempotent, conclusion)
+        } else if waited_for && self.context.deadline.is_some_and(|deadline| deadline < TIGHT) {
+            let conclusion =
+                "a retry would come too late: send a second copy of the slow request and use the first answer";
+            (Recommendation::Hedge, Question::Deadline, conclusion)
+        } else {
+            return None;
+        };
+        Some((recommendation, self.reason(question, conclusion)))
+    }
+
+    pub(super) fn reasons(&self, space: &SearchSpace) -> Vec<Reason> {
+        Question::ALL
+            .into_iter()
+            .filter(|question| question.applies_to(self))
+            .filter_map(|question| Some(self.reason(question, self.conclusion(question, space)?)))
+            .collect()
+    }
+
+    fn reason(&self, question: Question, conclusion: impl Into<String>) -> Reason {
+        Reason { question, answer: self.answer_text(question), conclusion: conclusion.into() }
+    }
+
+    fn conclusion(&self, question: Question, space: &SearchSpace) -> Option<String> {
+        let text = match question {
+            Question::Transient => match self.transience {
+                Some(_) => "a retry can help",
+                None => "assuming yes (permanent errors are not retried)",
+            },
+            Question::Idempotent => match self.context.idempotency {
+                Some(Idempotency::ByKey) => "send the same idempotency key with every attempt",
+                Some(_) => "a retry is safe",
+                None => "assuming yes (operations that are not idempotent must not be retried)",
+            },
+            Question::Purpose => rationale(self.context.purpose),
+            Question::Clients => match self.context.clients.map(|clients| clients.get()) {
+                Some(0..Self::SOME) => "too few for a retry storm: jitter is optional and does no harm",
+                Some(Self::SOME..=Self::MANY) => "jitter is required, drawn below the cap",
+                Some(_) if space.is_long_lived() => {
+                    "jitter and a spread are required; a budget in each process would not bind, because each client \
+                     has one connection"
+                }
+                Some(_) if self.context.capacity.is_none() => {
+                    "jitter is required; with the capacity, budgets and breakers are simulated too"
+                }
+                Some(_) => "jitter is required, and backoff shifts load in time but does not reduce it",
+                None => "no policies are simulated; jitter does no harm to few clients either",
+            },
+            Question::Capacity => match self.context.clients.zip(self.context.capacity) {
+                Some((clients, capacity)) => {
+                    let seconds = clients.get() as f64 / capacity.get();
+                    let window = Compact(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+                    return Some(format!("the server needs {window:.2} to accept each client once"));
+                }
+                None => "no policies are simulated",
+            },
+            Question::Outage => match self.outage {
+                Some(outage) if !outage.is_zero() => "clients that arrive while the server is down have to retry",
+                _ => "all clients are disconnected, and the server is available again at once",
+            },
+            Question::Deadline => match (self.context.deadline?, space.is_long_lived()) {
+                (_, true) => "any recovery within it after the outage will do, so that overload and attempts decide",
+                (_, false) => "no attempt starts later, because the caller has given up by then",
+            },
+            Question::MinDelay => {
+                self.min_delay?;
+                "no delay is shorter; jitter is drawn above it"
+            }
+        };
+        Some(text.to_owned())
+    }
+}

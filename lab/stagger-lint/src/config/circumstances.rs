@@ -1,0 +1,139 @@
+//! What is known of where a file is used: what its entries say, and what is given beside it.
+
+use core::time::Duration;
+use std::collections::HashSet;
+
+use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget};
+
+use crate::fact::Fact;
+use crate::{Budgeted, DeploymentContext, Idempotency};
+
+/// Policies of a file that are simulated under the load that is given, if they differ. The load is not applied to more.
+pub(super) const SIMULATED: usize = 64;
+
+/// A fact about the deployment that was given for a file, and that changes nothing in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnusedFact {
+    fact: Fact,
+    reason: &'static str,
+}
+
+impl UnusedFact {
+    /// Returns the name that the command line has for it, such as `attempt-timeout`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.fact.name()
+    }
+
+    /// Returns why it is not used: a clause without a capital and a full stop.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+/// What is known of the calls of an entry.
+pub(super) struct Circumstances {
+    /// What the file says.
+    pub(super) stated: DeploymentContext,
+    /// That, and what is given beside it.
+    pub(super) known: DeploymentContext,
+    /// The shortest time limit that is given, if the system lets a call last longer.
+    pub(super) shorter: Option<Duration>,
+}
+
+impl Circumstances {
+    /// Adds what is given to what the file says of an entry. The file has the last word about its own limits.
+    pub(super) fn of(entry: &Entry, given: &DeploymentContext) -> Self {
+        let overall = overall(entry);
+        let stated =
+            attempt_timeout(entry).into_iter().fold(DeploymentContext::default(), DeploymentContext::attempt_timeout);
+        let stated = overall.into_iter().fold(stated, DeploymentContext::deadline);
+        let stated = if entry.may_repeat_unsafe == Some(true) { stated.idempotency(Idempotency::No) } else { stated };
+        let mut known = stated;
+        let used = Fact::ALL.into_iter().filter(|fact| fact.is_in(given) && refused(*fact, given, entry).is_none());
+        for fact in used {
+            fact.add(given, &mut known);
+        }
+        // What the system ends by itself outlasts no longer limit.
+        let ends = ends_after(entry);
+        let cuts = |limit: &Duration| ends.is_none_or(|ends| ends > *limit);
+        known.lease = known.lease.filter(cuts);
+        known.invocation = known.invocation.filter(cuts);
+        let deadline = known.deadline.filter(|_| given.deadline.is_some());
+        let shorter = [deadline, known.lease, known.invocation].into_iter().flatten().filter(cuts).min();
+        if known != stated && known.budget.is_none() && refused(Fact::Budget, given, entry).is_some() {
+            known.budget = Some(Budgeted::Yes);
+        }
+        Self { stated, known, shorter }
+    }
+}
+
+/// Returns the facts that are used by none of these entries, with the reason of the first.
+pub(super) fn unused(entries: &[Entry], given: &DeploymentContext) -> Vec<UnusedFact> {
+    let given_facts = Fact::ALL.into_iter().filter(|fact| fact.is_in(given));
+    let unused = given_facts.filter_map(|fact| {
+        let mut reasons = entries.iter().map(|entry| refused(fact, given, entry));
+        let first = reasons.next().unwrap_or(Some("the file says nothing about retries"))?;
+        reasons.all(|reason| reason.is_some()).then_some(UnusedFact { fact, reason: first })
+    });
+    let mut unused: Vec<_> = unused.collect();
+    let policies: HashSet<_> = entries.iter().filter_map(|entry| Some(entry.policy()?.to_string())).collect();
+    if Fact::Requests.is_in(given) && policies.len() > SIMULATED {
+        let reason = "more than 64 policies of the file differ: only the first of them are simulated under this load";
+        unused.push(UnusedFact { fact: Fact::Requests, reason });
+    }
+    unused
+}
+
+/// Returns why the fact is not used for an entry, if it is not.
+fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'static str> {
+    let settings = &entry.settings;
+    let has_budget = settings.budget.is_some_and(|budget| budget.value != RetryBudget::Unlimited);
+    match entry.kind {
+        EntryKind::Probe => return Some("the file has probes alone, which are not calls"),
+        EntryKind::Limit => return Some("the file limits retries, and has none itself"),
+        _ => {}
+    }
+    if entry.policy().is_none() {
+        return Some("the file does not say how often, or after which delays, calls are retried");
+    }
+    if settings.never_retries() {
+        return Some("nothing in the file is retried");
+    }
+    match fact {
+        Fact::RetryAfter => Some("whether a system waits as long as a server asks is not read from its file"),
+        Fact::Clients | Fact::Capacity | Fact::Tick => None,
+        _ if entry.kind == EntryKind::Restart => Some("the file starts a process again, which is not a call"),
+        Fact::AttemptTimeout if attempt_timeout(entry).is_some() => {
+            Some("the file, or a default of the system, limits an attempt")
+        }
+        Fact::Budget if has_budget => {
+            Some("the file, or a default of the system, limits the retries of all calls together")
+        }
+        Fact::Idempotency if given.idempotency == Some(Idempotency::No) && entry.may_repeat_unsafe == Some(false) => {
+            Some("the system repeats only what was not processed, or what is safe to repeat")
+        }
+        _ => None,
+    }
+}
+
+/// Returns the time limit of a call with all its attempts.
+pub(super) fn overall(entry: &Entry) -> Option<Duration> {
+    entry.settings.timeout.and_then(|timeout| timeout.value.at())
+}
+
+/// Returns the time limit of an attempt. One that is only that of the whole call says nothing about attempts.
+pub(super) fn attempt_timeout(entry: &Entry) -> Option<Duration> {
+    let limit = entry.settings.attempt_timeout?;
+    let Limit::At(length) = limit.value else { return None };
+    (limit.is_stated() || overall(entry) != Some(length)).then_some(length)
+}
+
+/// Returns when the system has ended a call. A limit of nginx ends the series of attempts, and not the last of them.
+fn ends_after(entry: &Entry) -> Option<Duration> {
+    match entry.format {
+        Format::Nginx => Some(overall(entry)?.saturating_add(attempt_timeout(entry)?)),
+        _ => overall(entry),
+    }
+}

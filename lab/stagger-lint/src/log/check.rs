@@ -1,0 +1,177 @@
+use core::time::Duration;
+use std::collections::{BTreeMap, HashMap};
+
+use stagger_core::Policy;
+
+use super::entry::{Log, LogEntry};
+use super::error::printable;
+use super::statistics::{busiest, clustered, resultant};
+use crate::Finding;
+use crate::analysis::{brief, from_to, percent};
+use crate::rules::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
+use stagger_sim::{GoodnessOfFit, QuantileCurve};
+
+/// Checks measured delays against the rules for logs. Returns the findings, ordered by code.
+///
+/// The rules that compare delays with a policy apply only if `policy`, the policy they should have been drawn from, is
+/// given.
+#[must_use]
+pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
+    let groups = groups(log);
+    [
+        in_step(&groups),
+        policy.and_then(|policy| beyond_bounds(log, policy)),
+        synchronized(log),
+        endless_retries(log, policy),
+        policy.and_then(|policy| policy_mismatch(&groups, policy)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The delays before each retry, sorted; under `None` the delays whose retry is unknown.
+type Groups = BTreeMap<Option<u32>, Vec<Duration>>;
+
+fn groups(log: &Log) -> Groups {
+    let mut groups = Groups::new();
+    for entry in &log.entries {
+        groups.entry(entry.retry).or_default().push(entry.delay);
+    }
+    groups.values_mut().for_each(|delays| delays.sort_unstable());
+    groups
+}
+
+fn before(retry: u32) -> String {
+    format!("before retry {retry}")
+}
+
+/// Minimum number of delays to conclude anything about jitter, and of clients to conclude anything about phases.
+const FEWEST: usize = 8;
+/// The share of delays in clusters that indicates missing jitter.
+const CLUSTERED: f64 = 0.5;
+
+fn in_step(groups: &Groups) -> Option<Finding> {
+    let facts: Vec<String> = groups
+        .iter()
+        .filter(|(_, delays)| delays.len() >= FEWEST && delays.last() > Some(&Duration::ZERO))
+        .filter_map(|(retry, delays)| {
+            let (share, most) = clustered(delays);
+            let which = retry.map_or("all delays".to_owned(), before);
+            let (many, share_text, most) = (delays.len(), percent(share), brief(most));
+            (share >= CLUSTERED)
+                .then(|| format!("{which}: {share_text} of {many} are equal to others; most often {most}"))
+        })
+        .collect();
+    let advice = "set jitter=full in the policy that produced the delays, and cap before the draw, not after it";
+    Finding::with_advice(&IN_STEP, facts, advice)
+}
+
+const TOLERANCE: Duration = Duration::from_millis(1);
+/// Number of retries to consider if the retry is unknown.
+const RETRIES: u32 = 64;
+
+fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
+    let mut known: HashMap<Option<u32>, Option<(Duration, Duration)>> = HashMap::new();
+    let mut bounds = |retry: Option<u32>| *known.entry(retry).or_insert_with(|| bounds_of(policy, retry));
+    let outside: Vec<(&LogEntry, Option<(Duration, Duration)>)> = log
+        .entries
+        .iter()
+        .map(|entry| (entry, bounds(entry.retry)))
+        .filter(|(entry, bounds)| {
+            let widened =
+                |(least, most): (Duration, Duration)| least.saturating_sub(TOLERANCE)..=most.saturating_add(TOLERANCE);
+            !bounds.is_some_and(|bounds| widened(bounds).contains(&entry.delay))
+        })
+        .collect();
+    let (first, bounds) = outside.first()?;
+    let could = bounds.map_or("no such retry".to_owned(), from_to);
+    let place = first.retry.map_or(String::new(), |retry| format!(" {}", before(retry)));
+    let facts = vec![
+        format!("{} of {} delays", outside.len(), log.entries.len()),
+        format!("line {}: {}{place}; the policy allows {could}", first.line, brief(first.delay)),
+    ];
+    let advice = "compare the running policy with this one, and check for hints of the server";
+    Finding::with_advice(&BEYOND_BOUNDS, facts, advice)
+}
+
+fn bounds_of(policy: &Policy, retry: Option<u32>) -> Option<(Duration, Duration)> {
+    match retry {
+        Some(retry) => policy.bounds(retry),
+        None => (1..=RETRIES)
+            .map_while(|n| policy.bounds(n))
+            .reduce(|(least, most), (lo, hi)| (least.min(lo), most.max(hi))),
+    }
+}
+
+/// The mean resultant length from which on clients count as synchronized, and the significance level.
+const IN_PHASE: f64 = 0.7;
+const SIGNIFICANCE: f64 = 0.001;
+
+fn synchronized(log: &Log) -> Option<Finding> {
+    let mut last: HashMap<&str, (Duration, Duration)> = HashMap::new();
+    for entry in &log.entries {
+        let (Some(client), Some(time)) = (entry.client.as_deref(), entry.time) else { continue };
+        let latest = last.entry(client).or_insert((time, entry.delay));
+        if time >= latest.0 {
+            *latest = (time, entry.delay);
+        }
+    }
+    let (mut times, mut delays): (Vec<Duration>, Vec<Duration>) = last.into_values().unzip();
+    times.sort_unstable();
+    delays.sort_unstable();
+    let period = delays.get(delays.len() / 2).copied().filter(|period| !period.is_zero())?;
+    let (clients, length) = (times.len() as f64, resultant(&times, period));
+    if times.len() < FEWEST || length < IN_PHASE || (-clients * length * length).exp() > SIGNIFICANCE {
+        return None;
+    }
+    let mut arrivals: Vec<Duration> = log.entries.iter().filter_map(|entry| entry.time).collect();
+    arrivals.sort_unstable();
+    let facts = vec![
+        format!("{} clients, period {}: mean resultant length of the phases {length:.2}", times.len(), brief(period)),
+        format!("the busiest 100 ms contain {} of {} arrivals", busiest(&arrivals), arrivals.len()),
+    ];
+    Finding::with_advice(&SYNCHRONIZED, facts, "set jitter=full, and a spread before the first retry")
+}
+
+/// Number of retries of one call that is too many if no policy sets a limit.
+const ENDLESS: u32 = 50;
+
+fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
+    let limit = policy.and_then(Policy::max_attempts).map(|attempts| attempts.get() - 1);
+    let most = limit.unwrap_or(ENDLESS - 1);
+    let longest = log.entries.iter().filter(|entry| entry.retry > Some(most)).max_by_key(|entry| entry.retry)?;
+    let client = longest.client.as_deref().map_or(String::new(), |client| format!(" of {}", printable(client)));
+    let retry = longest.retry.unwrap_or(0);
+    let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
+    let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];
+    Finding::with_advice(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them")
+}
+
+/// Minimum number of delays to test a distribution.
+const FEWEST_DRAWS: usize = 20;
+/// Probability of a false alarm, over all retries together.
+const FALSE_ALARM: f64 = 0.001;
+
+fn policy_mismatch(groups: &Groups, policy: &Policy) -> Option<Finding> {
+    let fits: Vec<(u32, usize, GoodnessOfFit)> = groups
+        .iter()
+        .filter(|(_, delays)| delays.len() >= FEWEST_DRAWS)
+        .filter_map(|(retry, delays)| {
+            let retry = (*retry)?;
+            let bounds = policy.bounds(retry).filter(|(least, most)| least < most)?;
+            let curve = QuantileCurve::new(|shares| policy.quantiles(retry, shares))?;
+            Some((retry, delays.len(), GoodnessOfFit::new(&curve, bounds, delays)))
+        })
+        .collect();
+    let threshold = FALSE_ALARM / (2 * fits.len()).max(1) as f64;
+    let fact = |(retry, many, fit): &(u32, usize, GoodnessOfFit)| {
+        let (distance, p) = (fit.distance, fit.p_value.min(fit.p_ends));
+        format!(
+            "before retry {retry}: {many} delays, distance {distance:.2} from the policy's distribution (p {p:.1e})"
+        )
+    };
+    let facts = fits.iter().filter(|(_, _, fit)| fit.is_rejected(threshold)).map(fact).collect();
+    let advice = "compare the running policy with this one: base, multiplier, jitter and cap";
+    Finding::with_advice(&POLICY_MISMATCH, facts, advice)
+}

@@ -1,0 +1,159 @@
+use core::time::Duration;
+
+use crate::analysis::{PolicyAnalysis, brief, thousands};
+use crate::change::{duration, value};
+use crate::context::{Purpose, usual_policy};
+use crate::rule::{Diagnosis, Rule, Severity};
+
+pub(crate) static TOO_MANY_ATTEMPTS: Rule = Rule {
+    code: "S010",
+    name: "too-many-attempts",
+    severity: Severity::Warning,
+    title: "too many attempts for this purpose",
+    rationale: "the user has left, or the function has been billed, long before the last attempt",
+    details: "Applies to more than 5 attempts of an interactive call and more than 3 in a serverless function; \
+              unlimited attempts exceed both. 2 or 3 are recommended for both. Each further attempt adds load to a \
+              server that is in trouble, for an answer that is no longer needed.",
+    check: too_many_attempts,
+};
+
+fn too_many_attempts(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (most, whose) = match analysis.context.purpose? {
+        Purpose::Interactive => (5, "an interactive call"),
+        Purpose::Serverless => (3, "a serverless function"),
+        _ => return None,
+    };
+    let attempts = analysis.attempts();
+    if !analysis.retries() || attempts.is_some_and(|attempts| attempts <= most) {
+        return None;
+    }
+    let many = attempts.map_or("unlimited attempts".to_owned(), |attempts| format!("{attempts} attempts"));
+    Some(Diagnosis::new(format!("{many}; at most {most} for {whose}")).suggest([value("max-attempts", 3)]))
+}
+
+pub(crate) static NO_RETRY_LIMIT: Rule = Rule {
+    code: "S011",
+    name: "no-retry-limit",
+    severity: Severity::Warning,
+    title: "neither attempts nor elapsed time are limited",
+    rationale: "a call that fails permanently is retried forever, and such calls accumulate",
+    details: "Applies if neither `max-attempts` nor `max-elapsed` is set. A long-lived connection (`--for \
+              reconnecting`) may be retried forever. If a deadline, a lease or an invocation limit is known, S012 \
+              compares the policy with it instead.",
+    check: no_retry_limit,
+};
+
+fn no_retry_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let known = analysis.context;
+    let limited_outside = known.deadline.or(known.lease).or(known.invocation).is_some();
+    let may_go_on = analysis.context.purpose == Some(Purpose::Reconnecting);
+    let ends = analysis.attempts().is_some() || analysis.policy.max_elapsed().is_some();
+    if !analysis.retries() || ends || may_go_on || limited_outside {
+        return None;
+    }
+    let attempts = usual_policy(analysis.context.purpose).max_attempts()?;
+    let wait = analysis.policy.mean(analysis.known_retries())?.as_secs_f64();
+    let fact = if wait > 0.0 {
+        let per_day = thousands((86_400.0 / wait) as u64);
+        format!("a call that never succeeds makes about {per_day} attempts per day, forever")
+    } else {
+        "a call that never succeeds is repeated without a pause, forever".to_owned()
+    };
+    let advice = "or set max-elapsed; for a long-lived connection, which needs no limit, pass --for reconnecting";
+    Some(Diagnosis::new(fact).suggest([value("max-attempts", attempts)]).advise(advice))
+}
+
+pub(crate) static TOO_LONG: Rule = Rule {
+    code: "S012",
+    name: "longer-than-allowed",
+    severity: Severity::Warning,
+    title: "the call may take longer than allowed",
+    rationale: "after the deadline the answer is useless, after the lease another worker does the same work, and at \
+                the end of the invocation the function is killed while it waits",
+    details: "Applies if the worst case (the spread, the longest delays, and as many attempt timeouts, if known) \
+              exceeds the deadline, the lease or the invocation limit. The server's usual Retry-After \
+              (`--retry-after`) counts if the policy waits for it. `max-elapsed` bounds the worst case: the call ends \
+              at once with its last error if the next retry would start too late. It does not interrupt an attempt in \
+              progress, so the suggestion leaves room for one: the attempt timeout or, if it is unknown, a tenth of \
+              the lease or the invocation limit.",
+    check: too_long,
+};
+
+/// The part of a lease or an invocation that is kept for the last attempt if its timeout is unknown.
+const ROOM: u32 = 10;
+
+fn too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let known = analysis.context;
+    let (what, limit) = analysis.time_limit()?;
+    // A deadline only ends the wait of a caller; an attempt that outlasts a lease or an invocation does harm.
+    let unknown = if what == "deadline" { Duration::ZERO } else { limit / ROOM };
+    let room = known.attempt_timeout.unwrap_or(unknown);
+    let worst_case = analysis.worst_case();
+    // With a known timeout, the worst case includes the last attempt.
+    let last = if known.attempt_timeout.is_some() { Duration::ZERO } else { room };
+    if worst_case.is_some_and(|worst_case| worst_case.saturating_add(last) <= limit) {
+        return None;
+    }
+    let goes_on = worst_case
+        .map_or("there is no limit".to_owned(), |worst_case| format!("the worst case is {}", brief(worst_case)));
+    let found = Diagnosis::new(format!("{goes_on}; the {what} is {}", brief(limit)));
+    // Only if the delays of all retries are known.
+    let all = Some(analysis.known_retries()).filter(|retries| analysis.attempts() == Some(retries + 1));
+    let usual = all.and_then(|retries| analysis.policy.elapsed_mean(retries));
+    let found =
+        found.and_if_some(usual.map(|usual| format!("a call that always fails waits {} on average", brief(usual))));
+    let hinted =
+        analysis.followed_hint().map(|hint| format!("the server asks for {}, which the call waits", brief(hint)));
+    let found = found.and_if_some(hinted);
+    // Leaves room for the last attempt.
+    let rest = limit.saturating_sub(room);
+    if rest.is_zero() {
+        let timeout = brief(known.attempt_timeout.unwrap_or_default());
+        return Some(found.advise(format!("shorten the attempt timeout: {timeout} leaves no room for a retry")));
+    }
+    let guessed = known.attempt_timeout.is_none() && !room.is_zero();
+    let advice = format!("{} are kept for the last attempt; pass --attempt-timeout if it may take longer", brief(room));
+    let found = if guessed { found.advise(advice) } else { found };
+    Some(
+        found
+            .suggest([duration("max-elapsed", rest)])
+            .suggest([duration("max-elapsed", rest), value("spread", "0s")])
+            .suggest_last_resort([value("max-attempts", 1), value("spread", "0s"), value("max-elapsed", "none")]),
+    )
+}
+
+pub(crate) static ATTEMPTS_TOO_LONG: Rule = Rule {
+    code: "S013",
+    name: "attempts-outlast-deadline",
+    severity: Severity::Warning,
+    title: "the attempts alone exceed the deadline",
+    rationale: "if the server answers slowly, which is when retries are needed, the last attempts are cut off or \
+                never made",
+    details: "Applies if the attempt timeout times the number of attempts exceeds the deadline, without any delay \
+              between attempts. Without a limit of attempts it applies if a single attempt timeout exceeds the \
+              deadline.",
+    check: attempts_too_long,
+};
+
+fn attempts_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (timeout, deadline) = (analysis.context.attempt_timeout?, analysis.context.deadline?);
+    let attempts = analysis.attempts().unwrap_or(1);
+    let needed = timeout.saturating_mul(attempts);
+    if needed <= deadline {
+        return None;
+    }
+    let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).map_or(0, |fit| fit as u32);
+    let shorter = format!("or shorten the attempt timeout to {}", brief(deadline / attempts));
+    let [timeout, needed, deadline] = [timeout, needed, deadline].map(brief);
+    let fact = match attempts {
+        1 => format!("an attempt may take {timeout}; the deadline is {deadline}"),
+        _ => format!(
+            "{attempts} attempts of {timeout} take {needed}; the deadline is {deadline}, which leaves time for {fit}"
+        ),
+    };
+    let found = Diagnosis::new(fact);
+    Some(match fit {
+        0 => found.advise("shorten the attempt timeout: a single attempt exceeds the deadline"),
+        fit => found.suggest([value("max-attempts", fit)]).advise(shorter),
+    })
+}

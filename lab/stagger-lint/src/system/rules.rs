@@ -1,0 +1,202 @@
+use core::time::Duration;
+
+use stagger_core::text::Compact;
+use stagger_sim::system::{NestedCalls, SystemFile};
+
+use super::change::{Change, finding, fix, with_fix};
+use super::facts::{Checked, attempts, lasting, length, longest_calls, number, patience, queued_work};
+use crate::FileFinding;
+use crate::rules::system::{
+    ATTEMPTS_MULTIPLY, DEADLINE_DROPPED, LOOP_GAIN, STALE_QUEUE, TIMEOUT_INVERTED, UNGUARDED_RETRIES,
+};
+
+/// Checks a file by the [rules](crate::Rule::all) for systems. Returns the findings, ordered by code.
+#[must_use]
+pub fn check(file: &SystemFile) -> Vec<FileFinding> {
+    let checked = Checked::new(file);
+    let edges = 0..checked.layout.edges.len();
+    let services = 0..checked.layout.services.len();
+    let multiply = edges.clone().filter_map(|edge| checked.attempts_multiply(edge));
+    let inverted = edges.clone().filter_map(|edge| checked.timeout_inverted(edge));
+    let unguarded = edges.clone().filter_map(|edge| checked.unguarded_retries(edge));
+    let dropped = edges.filter_map(|edge| checked.deadline_dropped(edge));
+    let gains = services.clone().filter_map(|service| checked.loop_gain(service));
+    let stale = services.filter_map(|service| checked.stale_queue(service));
+    multiply.chain(inverted).chain(unguarded).chain(dropped).chain(gains).chain(stale).collect()
+}
+
+impl Checked<'_> {
+    fn attempts_multiply(&self, nth: usize) -> Option<FileFinding> {
+        if !self.multiplies(nth) {
+            return None;
+        }
+        let edge = &self.layout.edges[nth];
+        let factors = self.way_to(nth).into_iter().map(|nth| {
+            let edge = &self.layout.edges[nth];
+            let calls = if edge.calls > 1 { format!("{} calls of ", edge.calls) } else { String::new() };
+            format!("{calls}{} over {}", counted(attempts(edge)), self.name(nth))
+        });
+        let facts = vec![
+            factors.collect::<Vec<_>>().join(" times "),
+            format!(
+                "if no call succeeds, {} receives {} attempts per request of the users over this edge, instead of {}",
+                self.layout.services[edge.to].name,
+                number(edge.worst_attempts_per_request),
+                number(edge.calls_per_request)
+            ),
+        ];
+        let change = self.of_edge(nth, "nested", "\"stand-down\"".to_owned());
+        finding(self.file, &ATTEMPTS_MULTIPLY, &self.policy(nth), facts, &[change], "or a budget on this edge")
+    }
+
+    /// Returns whether the attempts of an edge multiply with those of another above it.
+    fn multiplies(&self, nth: usize) -> bool {
+        let edge = &self.layout.edges[nth];
+        edge.nested == NestedCalls::Multiply && !edge.has_guards && attempts(edge) > 1.0 && self.is_retried_above(nth)
+    }
+
+    fn timeout_inverted(&self, nth: usize) -> Option<FileFinding> {
+        let edge = &self.layout.edges[nth];
+        let to = &self.layout.services[edge.to];
+        let below = self.below(edge.to);
+        let drops = !to.does_stale_work;
+        if drops && below.iter().all(|&below| self.layout.edges[below].hands_on_deadline) {
+            return None;
+        }
+        let mut calls = below.iter().map(|&below| longest_calls(&self.layout.edges[below]));
+        let needed = calls.try_fold(Duration::ZERO, |sum, calls| Some(sum.saturating_add(calls?)));
+        if needed.is_some_and(|needed| needed <= edge.timeout) {
+            return None;
+        }
+        let each = below.iter().map(|&below| {
+            let edge = &self.layout.edges[below];
+            let calls =
+                if edge.calls > 1 && !edge.is_parallel { format!("{} calls of ", edge.calls) } else { String::new() };
+            let most = longest_calls(edge).map_or("any time".to_owned(), |most| format!("up to {}", length(most)));
+            let (attempts, limit) = (counted(attempts(edge)), Compact(edge.timeout));
+            format!("{}: {calls}{attempts} of {limit} each take {most} with their delays", self.name(below))
+        });
+        let waits = format!("{} waits {} for {}", self.name(nth), Compact(edge.timeout), to.name);
+        let own = below.iter().filter(|&&below| !self.layout.edges[below].hands_on_deadline);
+        let mut changes =
+            vec![Change { table: format!("tier.{}", to.name), key: "stale", value: "\"hopeless\"".to_owned() }];
+        changes.extend(own.map(|&below| self.of_edge(below, "deadline", "\"hand-on\"".to_owned())));
+        let path = format!("{}.timeout", self.paths[nth]);
+        let help = "or shorter time limits and fewer attempts below, so that all of them fit";
+        finding(self.file, &TIMEOUT_INVERTED, &path, [waits].into_iter().chain(each).collect(), &changes, help)
+    }
+
+    fn unguarded_retries(&self, nth: usize) -> Option<FileFinding> {
+        let edge = &self.layout.edges[nth];
+        let to = &self.layout.services[edge.to];
+        let is_bounded = attempts(edge) <= 1.0 || edge.has_guards || to.worst_load <= to.capacity;
+        // These name the edge for a stronger reason.
+        let gains = self.file.system().loop_gains();
+        let is_named = gains.iter().any(|gain| gain.sustains_overload() && gain.mend_first == Some(nth));
+        if is_bounded || is_named || self.multiplies(nth) {
+            return None;
+        }
+        let facts = vec![format!(
+            "{} makes up to {} per call; if no call succeeds, {} receives {}/s and serves {}/s",
+            self.name(nth),
+            counted(attempts(edge)),
+            to.name,
+            number(to.worst_load),
+            number(to.capacity)
+        )];
+        let change = self.of_edge(nth, "budget", BUDGET.to_owned());
+        finding(self.file, &UNGUARDED_RETRIES, &self.policy(nth), facts, &[change], "")
+    }
+
+    fn deadline_dropped(&self, nth: usize) -> Option<FileFinding> {
+        let edge = &self.layout.edges[nth];
+        let to = &self.layout.services[edge.to];
+        let work = queued_work(to);
+        if edge.from.is_none() || edge.hands_on_deadline || to.does_stale_work || work <= patience(edge) {
+            return None;
+        }
+        let facts = vec![format!(
+            "the queue of {} holds {} of work, and {} tells it only its own time limit of {}",
+            to.name,
+            length(work),
+            self.name(nth),
+            Compact(edge.timeout)
+        )];
+        let path = format!("{}.deadline", self.paths[nth]);
+        let change = self.of_edge(nth, "deadline", "\"hand-on\"".to_owned());
+        finding(self.file, &DEADLINE_DROPPED, &path, facts, &[change], "")
+    }
+
+    fn loop_gain(&self, service: usize) -> Option<FileFinding> {
+        let gain = *self.file.system().loop_gains().get(service)?;
+        let edge = gain.mend_first.filter(|_| gain.sustains_overload())?;
+        let name = &self.layout.services[service].name;
+        let facts = vec![
+            format!("{name}: a loop gain of {:.2} at {}/s of the users", gain.gain, number(self.file.system().rate())),
+            format!(
+                "the retries of {} raise it most; if it made one attempt per call, the gain would be {:.2}",
+                self.name(edge),
+                gain.gain_after_mending
+            ),
+        ];
+        let budget = || self.of_edge(edge, "budget", BUDGET.to_owned());
+        let stand_down = || self.of_edge(edge, "nested", "\"stand-down\"".to_owned());
+        let one_attempt = || self.of_edge(edge, "policy", "\"stop\"".to_owned());
+        let is_nested = self.layout.edges[edge].from.is_some();
+        let candidates =
+            if is_nested { [stand_down(), budget(), one_attempt()] } else { [budget(), one_attempt(), one_attempt()] };
+        let gain_with = |change: &Change| {
+            let fixed = with_fix(self.file, &fix(self.file, core::slice::from_ref(change)))?;
+            fixed.system().loop_gains().get(service).map(|gain| gain.gain)
+        };
+        // The first that suffices, or else the one that leaves least.
+        let measured = candidates.map(|change| (gain_with(&change).unwrap_or(f64::INFINITY), change));
+        let (left, change) =
+            measured.into_iter().reduce(|best, next| if best.0 > 1.0 && next.0 < best.0 { next } else { best })?;
+        let help = if left > 1.0 { "not enough alone: check again, and mend the edge that is named then" } else { "" };
+        finding(self.file, &LOOP_GAIN, &self.policy(edge), facts, &[change], help)
+    }
+
+    fn stale_queue(&self, service: usize) -> Option<FileFinding> {
+        let of = &self.layout.services[service];
+        let work = queued_work(of);
+        let callers = self.layout.edges.iter().filter(|edge| edge.to == service);
+        let shortest = callers.min_by_key(|edge| patience(edge))?;
+        let in_time = (of.capacity * patience(shortest).as_secs_f64()).floor().max(1.0);
+        let useless = of.backlog.map(|backlog| (f64::from(backlog) - in_time) / (of.capacity - of.load).max(0.0));
+        let is_short = useless.is_some_and(|seconds| seconds <= shortest.timeout.as_secs_f64());
+        if !of.does_stale_work || work <= patience(shortest) || is_short {
+            return None;
+        }
+        let held = match of.backlog {
+            None => format!("the queue of {} has no bound; callers wait {}", of.name, Compact(shortest.timeout)),
+            Some(backlog) => format!(
+                "{backlog} attempts are {} of work for {}; callers wait {}",
+                length(work),
+                of.name,
+                Compact(shortest.timeout)
+            ),
+        };
+        let lasts = useless.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+        let facts = lasts.map(|lasts| format!("once it is full, it answers nothing in time for {}", lasting(lasts)));
+        let path = format!("tier.{}.backlog", of.name);
+        let change = Change { table: format!("tier.{}", of.name), key: "backlog", value: number(in_time) };
+        let help = "or stale = \"hopeless\", which drops what cannot be back in time";
+        finding(self.file, &STALE_QUEUE, &path, [held].into_iter().chain(facts).collect(), &[change], help)
+    }
+
+    fn of_edge(&self, nth: usize, key: &'static str, value: String) -> Change {
+        Change { table: self.paths[nth].clone(), key, value }
+    }
+
+    fn policy(&self, nth: usize) -> String {
+        format!("{}.policy", self.paths[nth])
+    }
+}
+
+/// The default of `budget` in files of systems.
+const BUDGET: &str = "{ tokens = 10, refund = 0.1 }";
+
+fn counted(attempts: f64) -> String {
+    if attempts <= 1.0 { "1 attempt".to_owned() } else { format!("{} attempts", number(attempts)) }
+}
