@@ -264,8 +264,10 @@ impl RetryFields {
             Backoff::Zero => (1.0, Some("initialBackoff must not be zero; use a backoff with a delay")),
             _ => (1.0, Some("gRPC's delays grow by a constant factor; use exponential or constant backoff")),
         };
-        let is_single = !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop);
-        let single = is_single.then_some("max-attempts=1 makes no retries; omit retryPolicy");
+        let mut single = None;
+        if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
+            single = Some("max-attempts=1 makes no retries; omit retryPolicy");
+        }
         // The ceiling of the last retry that gRPC makes. As a cap it is never reached.
         let highest = || ceilings(policy).into_iter().take(MAX_ATTEMPTS as usize - 1).next_back();
         let cap = policy.cap().or_else(highest).unwrap_or(policy.base());

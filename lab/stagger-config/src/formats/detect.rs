@@ -52,13 +52,13 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
 /// Returns the error for source code of Java or Kotlin whose annotations set retries, with the place of the first.
 fn annotated(text: &str) -> Option<ReadError> {
     const ANNOTATIONS: [&str; 2] = ["@Retryable", "@Retry("];
-    let found = text.lines().enumerate().find_map(|(at, line)| {
-        let start =
-            ANNOTATIONS.iter().find_map(|name| line.trim_start().starts_with(name).then(|| line.find('@')))??;
-        Some(Position::new(at + 1, line[..start].chars().count() + 1))
-    })?;
-    let message = "retries that annotations set in source code are not read; check the properties of the application instead, or \
-                   the policy: `stagger check 'constant base=1s jitter=none max-attempts=3'` is the default of @Retryable";
+    let is_annotated = |line: &&str| ANNOTATIONS.iter().any(|name| line.trim_start().starts_with(name));
+    let at = text.lines().position(|line| is_annotated(&line))?;
+    let (before, _) = text.lines().nth(at)?.split_once('@')?;
+    let found = Position::new(at + 1, before.chars().count() + 1);
+    let message = "retries that annotations set in source code are not read; check the properties of the application \
+                   instead, or the policy: `stagger check 'constant base=1s jitter=none max-attempts=3'` is the \
+                   default of @Retryable";
     Some(ReadError::new(found, message))
 }
 
@@ -85,33 +85,45 @@ fn documents(text: &str) -> Result<Vec<Node>, ReadError> {
         return yaml(text);
     }
     // YAML has flow mappings as well.
-    json(text).map(|document| vec![document]).or_else(|error| yaml(text).map_err(|_| error))
+    match json(text) {
+        Ok(document) => Ok(vec![document]),
+        Err(error) => yaml(text).map_err(|_| error),
+    }
 }
 
 /// Returns whether a line is `[Section]` of a unit.
 fn is_section(line: &str) -> bool {
-    line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(|name| {
-        !name.is_empty()
-            && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '-')
-            && name.chars().next().is_some_and(|first| first.is_ascii_uppercase())
-    })
+    let Some(rest) = line.trim().strip_prefix('[') else { return false };
+    let Some(name) = rest.strip_suffix(']') else { return false };
+    name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '-')
 }
 
 fn looks_like_yaml(text: &str) -> bool {
     yaml(text).is_ok_and(|documents| documents.iter().any(|document| !document.members().is_empty()))
 }
 
+/// Returns whether a file is read as this format: it is the one that was named, or none was.
+fn is_wanted(named: Option<Format>, candidate: Format) -> bool {
+    match named {
+        Some(named) => named == candidate,
+        None => true,
+    }
+}
+
 /// Formats whose files are neither JSON nor YAML.
 fn other_syntaxes(text: &str, format: Option<Format>) -> Option<Result<Vec<Entry>, ReadError>> {
-    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let is_wanted = |candidate| is_wanted(format, candidate);
     if is_wanted(Format::Systemd) && systemd::is_unit(text) {
         return Some(Ok(systemd::read(text)));
     }
     if is_wanted(Format::Haproxy) && haproxy::is_haproxy(text) {
         return Some(Ok(haproxy::read(text)));
     }
-    let found = is_wanted(Format::Nginx).then(|| directives(text)).and_then(Result::ok);
-    if let Some(found) = found.filter(|found| nginx::is_nginx(found)) {
+    if is_wanted(Format::Nginx)
+        && let Ok(found) = directives(text)
+        && nginx::is_nginx(&found)
+    {
         return Some(Ok(nginx::read(&found)));
     }
     if is_wanted(Format::Aws) && aws::is_aws(text) {
@@ -125,7 +137,7 @@ const SPRING: [Format; 3] = [Format::Resilience4j, Format::SpringRetry, Format::
 
 /// Reads the properties of an application of Spring, in the order of the file; `None` if nothing there retries.
 fn application(root: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
-    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let is_wanted = |candidate| is_wanted(format, candidate);
     let mut found = None;
     let mut add = |is_present: bool, entries: fn(&Node) -> Vec<Entry>| {
         if is_present {
@@ -143,7 +155,7 @@ fn application(root: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
 
 /// Reads one document. Returns whether it is of a known format, also if it has no entries.
 fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entry>) -> bool {
-    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let is_wanted = |candidate| is_wanted(format, candidate);
     let objects = Object::all_of(document);
     if !objects.is_empty() {
         let before = entries.len();
@@ -188,7 +200,7 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
 
 /// Reads the sections of an application of .NET, in the order of the file; `None` if there are none.
 fn strategies(document: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
-    let is_wanted = |candidate| format.is_none_or(|format| format == candidate);
+    let is_wanted = |candidate| is_wanted(format, candidate);
     let handlers = is_wanted(Format::DotNet) && dotnet::has_section(document);
     let strategies = is_wanted(Format::Polly) && dotnet::has_strategy(document);
     let clients = is_wanted(Format::ServiceBus) && azure::has_options(document);
@@ -200,7 +212,7 @@ fn strategies(document: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
         found.extend(azure::read_clients(document));
     }
     found.sort_by_key(|entry| entry.span);
-    (handlers || strategies || clients).then_some(found)
+    if handlers || strategies || clients { Some(found) } else { None }
 }
 
 fn is_envoy(document: &Node) -> bool {

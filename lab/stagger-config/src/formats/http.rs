@@ -20,15 +20,19 @@ pub(crate) fn are_idempotent<'a>(conditions: &'a [Node], methods: impl Fn(&'a No
 /// methods only.
 pub(crate) fn admits_idempotent(condition: &Node) -> bool {
     let named = |names: &[&str]| names.iter().find_map(|name| condition.get(name));
-    let exact = condition.text().or_else(|| named(&["exact", "exact_match", "exactMatch"])?.text());
-    if let Some(exact) = exact {
+    if let Some(exact) = condition.text() {
+        return is_idempotent(exact);
+    }
+    if let Some(exact) = named(&["exact", "exact_match", "exactMatch"])
+        && let Some(exact) = exact.text()
+    {
         return is_idempotent(exact);
     }
     let inner = ["string_match", "stringMatch", "safe_regex", "safeRegex", "safe_regex_match", "safeRegexMatch"];
     if let Some(inner) = named(&inner) {
         return admits_idempotent(inner);
     }
-    let Some(regex) = named(&["regex"]).and_then(Node::text) else { return false };
+    let Some(regex) = condition.text_of("regex") else { return false };
     let alternatives = regex.trim_start_matches(['^', '(']).trim_end_matches(['$', ')']);
     alternatives.split('|').all(is_idempotent)
 }

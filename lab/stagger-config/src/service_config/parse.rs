@@ -5,7 +5,7 @@ use super::{
     StatusCode, Throttling,
 };
 use crate::entry::Setting;
-use crate::fields::{Field, Fields};
+use crate::fields::{Field, Fields, join};
 use crate::position::{ReadError, Span};
 use crate::tree::{Node, Value, checked, json};
 use crate::units;
@@ -32,7 +32,7 @@ pub(crate) fn parse_document(document: &Node) -> ServiceConfig {
         let method = parser.method(path, node);
         parser.config.methods.extend(method);
     }
-    parser.config.throttling = parser.take(&mut root, "retryThrottling").and_then(|field| parser.throttling(&field));
+    parser.config.throttling = parser.optional(&mut root, "retryThrottling", Parser::throttling);
     parser.config
 }
 
@@ -64,13 +64,30 @@ impl Parser {
         Some(field)
     }
 
-    /// Takes a field that must be present.
-    fn required<'a>(&mut self, fields: &mut Fields<'a>, place: Span, name: &str) -> Option<Field<'a>> {
-        let field = self.take(fields, name);
-        if field.is_none() {
-            self.problem(&crate::fields::join(&fields.path, name), place, "is missing and has no default");
-        }
-        field
+    /// Takes a field that may be absent, and reads its value.
+    fn optional<T>(
+        &mut self,
+        fields: &mut Fields<'_>,
+        name: &str,
+        read: fn(&mut Self, &Field<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let field = self.take(fields, name)?;
+        read(self, &field)
+    }
+
+    /// Takes a field that must be present, and reads its value. `place` is the mapping around it.
+    fn required<T>(
+        &mut self,
+        fields: &mut Fields<'_>,
+        place: Span,
+        name: &str,
+        read: fn(&mut Self, &Field<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let Some(field) = self.take(fields, name) else {
+            self.problem(&join(&fields.path, name), place, "is missing and has no default");
+            return None;
+        };
+        read(self, &field)
     }
 
     /// Takes a list. `None` if it is absent, or is none.
@@ -99,7 +116,7 @@ impl Parser {
         let mut fields = self.object(&path, node.span, node)?;
         let names = self.list(&mut fields, "name").unwrap_or_default();
         let names = names.into_iter().filter_map(|(path, node)| self.name(&path, node)).collect();
-        let timeout = self.take(&mut fields, "timeout").and_then(|field| self.duration(&field));
+        let timeout = self.optional(&mut fields, "timeout", Self::duration);
         let retries = self.take(&mut fields, "retryPolicy");
         let hedging = self.take(&mut fields, "hedgingPolicy");
         if retries.is_some() && hedging.is_some() {
@@ -150,21 +167,13 @@ impl Parser {
             codes: Vec::new(),
             attempt_timeout: None,
         };
-        found.max_attempts = self.required(&mut fields, place, "maxAttempts").and_then(|field| self.attempts(&field));
-        found.initial_backoff =
-            self.required(&mut fields, place, "initialBackoff").and_then(|field| self.backoff(&field));
-        found.max_backoff = self.required(&mut fields, place, "maxBackoff").and_then(|field| self.backoff(&field));
-        found.backoff_multiplier =
-            self.required(&mut fields, place, "backoffMultiplier").and_then(|field| self.multiplier(&field));
-        if let Some(field) = self.required(&mut fields, place, "retryableStatusCodes") {
-            if let Some(codes) = self.codes(&field) {
-                if codes.is_empty() && field.node.items().is_empty() {
-                    self.problem(&field.path, field.span(), "is empty; add at least one code, such as UNAVAILABLE");
-                }
-                found.codes = codes;
-            }
-        }
-        found.attempt_timeout = self.take(&mut fields, "perAttemptRecvTimeout").and_then(|field| self.duration(&field));
+        found.max_attempts = self.required(&mut fields, place, "maxAttempts", Self::attempts);
+        found.initial_backoff = self.required(&mut fields, place, "initialBackoff", Self::backoff);
+        found.max_backoff = self.required(&mut fields, place, "maxBackoff", Self::backoff);
+        found.backoff_multiplier = self.required(&mut fields, place, "backoffMultiplier", Self::multiplier);
+        found.codes =
+            self.required(&mut fields, place, "retryableStatusCodes", Self::retryable_codes).unwrap_or_default();
+        found.attempt_timeout = self.optional(&mut fields, "perAttemptRecvTimeout", Self::duration);
         others.extend(rest(fields));
         Some(found)
     }
@@ -172,9 +181,9 @@ impl Parser {
     fn hedging(&mut self, field: &Field<'_>, others: &mut Vec<OtherField>) -> Option<HedgingPolicy> {
         let place = field.span();
         let mut fields = self.object(&field.path, place, field.node)?;
-        let max_attempts = self.required(&mut fields, place, "maxAttempts").and_then(|field| self.attempts(&field));
-        let delay = self.take(&mut fields, "hedgingDelay").and_then(|field| self.duration(&field));
-        let codes = self.take(&mut fields, "nonFatalStatusCodes").and_then(|field| self.codes(&field));
+        let max_attempts = self.required(&mut fields, place, "maxAttempts", Self::attempts);
+        let delay = self.optional(&mut fields, "hedgingDelay", Self::duration);
+        let codes = self.optional(&mut fields, "nonFatalStatusCodes", Self::codes);
         others.extend(rest(fields));
         Some(HedgingPolicy { span: place, max_attempts, delay, codes: codes.unwrap_or_default() })
     }
@@ -182,36 +191,43 @@ impl Parser {
     fn throttling(&mut self, field: &Field<'_>) -> Option<Throttling> {
         let place = field.span();
         let mut fields = self.object(&field.path, place, field.node)?;
-        let max_tokens = self.required(&mut fields, place, "maxTokens").and_then(|field| {
-            let tokens = number(field.node).filter(|tokens| (1.0..=1_000.0).contains(tokens) && tokens.fract() == 0.0);
-            match tokens {
-                Some(tokens) => Some(Setting::stated(tokens as u32, field.span())),
-                None => self.problem_of(&field, "must be an integer from 1 to 1000"),
-            }
-        });
-        let token_ratio_millis = self.required(&mut fields, place, "tokenRatio").and_then(|field| {
-            // The epsilon keeps 0.001, whose nearest float may be below it.
-            let millis = number(field.node).map(|ratio| (ratio * 1e3 + 1e-6).floor());
-            match millis.filter(|millis| (1.0..=1e6).contains(millis)) {
-                Some(millis) => Some(Setting::stated(millis as u32, field.span())),
-                None => self.problem_of(&field, "must be a number from 0.001 to 1000; only three decimals count"),
-            }
-        });
+        let max_tokens = self.required(&mut fields, place, "maxTokens", Self::max_tokens);
+        let token_ratio_millis = self.required(&mut fields, place, "tokenRatio", Self::token_ratio);
         Some(Throttling { span: place, max_tokens, token_ratio_millis })
     }
 
-    fn attempts(&mut self, field: &Field<'_>) -> Option<Setting<u32>> {
-        let attempts = number(field.node).filter(|attempts| attempts.fract() == 0.0 && (0.0..=1e15).contains(attempts));
-        // A saturating conversion: a channel reduces what is above its limit.
-        let attempts = attempts.map(|attempts| attempts as u32);
-        if attempts.is_none_or(|attempts| attempts < 2) {
-            self.problem(
-                &field.path,
-                field.span(),
-                "must be an integer of 2 or more, since it counts the first attempt",
-            );
+    fn max_tokens(&mut self, field: &Field<'_>) -> Option<Setting<u32>> {
+        match number(field.node) {
+            Some(tokens) if (1.0..=1_000.0).contains(&tokens) && tokens.fract() == 0.0 => {
+                Some(Setting::stated(tokens as u32, field.span()))
+            }
+            _ => self.problem_of(field, "must be an integer from 1 to 1000"),
         }
-        attempts.map(|attempts| Setting::stated(attempts, field.span()))
+    }
+
+    fn token_ratio(&mut self, field: &Field<'_>) -> Option<Setting<u32>> {
+        if let Some(ratio) = number(field.node) {
+            // The epsilon keeps 0.001, whose nearest float may be below it.
+            let millis = (ratio * 1e3 + 1e-6).floor();
+            if (1.0..=1e6).contains(&millis) {
+                return Some(Setting::stated(millis as u32, field.span()));
+            }
+        }
+        self.problem_of(field, "must be a number from 0.001 to 1000; only three decimals count")
+    }
+
+    fn attempts(&mut self, field: &Field<'_>) -> Option<Setting<u32>> {
+        const WANTED: &str = "must be an integer of 2 or more, since it counts the first attempt";
+        match number(field.node) {
+            Some(attempts) if attempts.fract() == 0.0 && (0.0..=1e15).contains(&attempts) => {
+                if attempts < 2.0 {
+                    self.problem(&field.path, field.span(), WANTED);
+                }
+                // A saturating conversion: a channel reduces what is above its limit.
+                Some(Setting::stated(attempts as u32, field.span()))
+            }
+            _ => self.problem_of(field, WANTED),
+        }
     }
 
     fn backoff(&mut self, field: &Field<'_>) -> Option<Setting<Duration>> {
@@ -223,10 +239,12 @@ impl Parser {
     }
 
     fn duration(&mut self, field: &Field<'_>) -> Option<Setting<Duration>> {
-        match field.text().and_then(units::protobuf) {
-            Some(length) => Some(Setting::stated(length, field.span())),
-            None => self.problem_of(field, "must be a duration in seconds, such as \"0.1s\""),
+        if let Some(text) = field.text()
+            && let Some(length) = units::protobuf(text)
+        {
+            return Some(Setting::stated(length, field.span()));
         }
+        self.problem_of(field, "must be a duration in seconds, such as \"0.1s\"")
     }
 
     fn multiplier(&mut self, field: &Field<'_>) -> Option<Setting<f64>> {
@@ -241,6 +259,14 @@ impl Parser {
             _ => self.problem(&field.path, field.span(), "must be a number of 1 or more, such as 2"),
         }
         multiplier.map(|multiplier| Setting::stated(multiplier, field.span()))
+    }
+
+    fn retryable_codes(&mut self, field: &Field<'_>) -> Option<Vec<StatusCode>> {
+        let codes = self.codes(field)?;
+        if codes.is_empty() {
+            self.problem(&field.path, field.span(), "is empty; add at least one code, such as UNAVAILABLE");
+        }
+        Some(codes)
     }
 
     fn codes(&mut self, field: &Field<'_>) -> Option<Vec<StatusCode>> {

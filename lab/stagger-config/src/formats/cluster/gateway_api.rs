@@ -84,7 +84,7 @@ fn constraint(object: &Object<'_>) -> Option<Entry> {
     let (mut percent, mut period) = (20.0, Duration::from_secs(10));
     if let Some(field) = fields.take("budget") {
         let mut budget = field.fields();
-        percent = budget.number("percent", remarks).map_or(percent, |found| found.value);
+        percent = Setting::value_or(budget.number("percent", remarks), percent);
         let interval = budget.duration("interval", remarks, units::go, "10s");
         period = Setting::value_or(interval, period);
         budget.finish(remarks);
@@ -92,7 +92,7 @@ fn constraint(object: &Object<'_>) -> Option<Entry> {
     let (mut count, mut per) = (10.0, Duration::from_secs(1));
     if let Some(field) = fields.take("minRetryRate") {
         let mut rate = field.fields();
-        count = rate.number("count", remarks).map_or(count, |found| found.value);
+        count = Setting::value_or(rate.number("count", remarks), count);
         let interval = rate.duration("interval", remarks, units::go, "1s");
         per = Setting::value_or(interval, per).max(Duration::from_nanos(1));
         rate.finish(remarks);
@@ -144,12 +144,16 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
     }
     fields.unmapped(&[("numAttemptsPerPriority", "how many attempts go to one priority of hosts")], remarks);
     fields.finish(remarks);
-    let request =
-        spec.at(&["timeout", "http"]).and_then(|http| Fields::of(http, "spec.timeout.http").take("requestTimeout"));
-    let request = request.and_then(|field| limit(&field, remarks));
-    settings.timeout = Some(request.unwrap_or(Setting::default(Limit::At(ENVOY_TIMEOUT))));
-    let breaker = spec_fields.read("circuitBreaker", |field| field.fields().take("maxParallelRetries"));
-    let concurrent = breaker.and_then(|field| field.count(remarks)).unwrap_or(Setting::default(CONCURRENT_RETRIES));
+    let mut timeout = Setting::default(Limit::At(ENVOY_TIMEOUT));
+    if let Some(http) = spec.at(&["timeout", "http"])
+        && let Some(field) = Fields::of(http, "spec.timeout.http").take("requestTimeout")
+        && let Some(stated) = limit(&field, remarks)
+    {
+        timeout = stated;
+    }
+    settings.timeout = Some(timeout);
+    let concurrent = spec_fields.read("circuitBreaker", |field| field.fields().count("maxParallelRetries", remarks));
+    let concurrent = concurrent.unwrap_or(Setting::default(CONCURRENT_RETRIES));
     settings.budget = Some(concurrent.map(RetryBudget::Concurrent));
     entries.push(entry);
 }

@@ -134,28 +134,33 @@ fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
     let mut fields = Fields::of(object.node.get("spec")?, format!("{} spec", object.path()));
     let policy = fields.take("concurrencyPolicy");
     let schedule = fields.take("schedule")?;
-    if policy.as_ref().and_then(|field| field.text()).is_some_and(|text| text != "Allow") {
+    if let Some(policy) = &policy
+        && policy.text().unwrap_or("Allow") != "Allow"
+    {
         return None;
     }
     let period = shortest(schedule.text()?)?;
     let delays = waits(settings)?;
-    let deadline = settings.timeout.and_then(|timeout| timeout.value.at());
-    let lasts = deadline.map_or(delays, |deadline| deadline.min(delays));
-    (lasts > period).then(|| {
-        let text = format!(
-            "Allow lets runs overlap: one begins every {}, and one that fails is retried for {}, and longer by what its \
-             attempts take",
-            Compact(period),
-            Compact(lasts)
-        );
-        policy.unwrap_or(schedule).remark(RemarkKind::Hazard, text)
-    })
+    let lasts = match Setting::value_or(settings.timeout, Limit::None) {
+        Limit::At(deadline) => deadline.min(delays),
+        Limit::None => delays,
+    };
+    if lasts <= period {
+        return None;
+    }
+    let text = format!(
+        "Allow lets runs overlap: one begins every {}, and one that fails is retried for {}, and longer by what its \
+         attempts take",
+        Compact(period),
+        Compact(lasts)
+    );
+    Some(policy.unwrap_or(schedule).remark(RemarkKind::Hazard, text))
 }
 
 /// Returns how long the delays before all retries are together.
 fn waits(settings: &Settings) -> Option<Duration> {
     let Limit::At(attempts) = settings.attempts?.value else { return Some(Duration::MAX) };
-    let cap = settings.cap.and_then(|cap| cap.value.at()).unwrap_or(Duration::MAX);
+    let cap = Setting::value_or(settings.cap, Limit::None).at().unwrap_or(Duration::MAX);
     let mut delay = settings.base?.value.min(cap);
     let mut sum = Duration::ZERO;
     for retry in 1..attempts {
@@ -171,9 +176,10 @@ fn waits(settings: &Settings) -> Option<Duration> {
 /// Returns the shortest time between two runs of a schedule, if that is less than an hour.
 fn shortest(schedule: &str) -> Option<Duration> {
     const HOUR: u32 = 60;
-    let every = schedule.strip_prefix("@every ").and_then(crate::units::go);
-    if every.is_some() {
-        return every;
+    if let Some(length) = schedule.strip_prefix("@every ")
+        && let Some(every) = crate::units::go(length)
+    {
+        return Some(every);
     }
     // The time zone may stand before the fields.
     let mut fields = schedule.split_whitespace().skip_while(|field| field.contains("TZ="));
@@ -183,8 +189,8 @@ fn shortest(schedule: &str) -> Option<Duration> {
     }
     let mut chosen = [false; HOUR as usize];
     for part in minutes.split(',') {
-        let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
-        let step: u32 = step.map_or(Some(1), |step| step.parse().ok())?.max(1);
+        let (range, step) = part.split_once('/').unwrap_or((part, "1"));
+        let step = step.parse::<u32>().ok()?.max(1);
         let (first, last) = match range.split_once('-') {
             _ if matches!(range, "*" | "?") => (0, HOUR - 1),
             Some((first, last)) => (first.parse().ok()?, last.parse().ok()?),
@@ -198,8 +204,12 @@ fn shortest(schedule: &str) -> Option<Duration> {
     let minutes: Vec<_> = (0_u64..).zip(chosen).filter(|(_, is_chosen)| *is_chosen).map(|(minute, _)| minute).collect();
     let gaps = minutes.windows(2).map(|pair| pair[1] - pair[0]);
     // The last of an hour and the first of the next.
-    let around = minutes.last().zip(minutes.first()).map(|(last, first)| 60 - last + first);
-    let least = gaps.chain(around.filter(|gap| *gap < 60)).min()?;
+    let around = 60 - minutes.last()? + minutes.first()?;
+    let least = gaps.chain([around]).min()?;
+    // One run in an hour is not looked at.
+    if least >= 60 {
+        return None;
+    }
     Some(Duration::from_secs(60 * least))
 }
 

@@ -27,8 +27,10 @@ impl<'a> Object<'a> {
         let version = node.get("apiVersion")?.text()?;
         let kind = node.get("kind")?.text()?;
         let metadata = |name| node.text_at(&["metadata", name]);
-        let name = metadata("name").or_else(|| metadata("generateName")).unwrap_or_default();
-        Some(Self { group: version.split_once('/').map_or("", |(group, _)| group), kind, name, node })
+        let name = metadata("name").or(metadata("generateName")).unwrap_or_default();
+        // The core group has a version alone.
+        let (group, _) = version.split_once('/').unwrap_or_default();
+        Some(Self { group, kind, name, node })
     }
 
     /// Returns `Kind/name`.

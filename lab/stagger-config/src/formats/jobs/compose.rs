@@ -27,7 +27,7 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
     let mut entries = Vec::new();
     for service in document.get("services").map(Node::members).unwrap_or_default() {
         let mut fields = Fields::of(&service.node, format!("services.{}", service.key));
-        let policy = fields.take("deploy").and_then(|deploy| deploy.fields().take("restart_policy"));
+        let policy = fields.read("deploy", |deploy| deploy.fields().take("restart_policy"));
         let plain = fields.take("restart");
         let mut restart = match (policy, plain) {
             (Some(policy), plain) => Some(deployed(&policy, plain.as_ref())),
@@ -53,7 +53,7 @@ fn unhealthy(depends_on: &Field<'_>) -> Option<Remark> {
         .filter(|member| member.node.text_of("condition").is_none_or(|condition| condition == "service_started"));
     let names: Vec<_> = listed.chain(mapped.map(|member| &*member.key)).collect();
     let text = format!("is started before {} is ready, and restarted until it is", names.join(" or "));
-    (!names.is_empty()).then(|| depends_on.remark(RemarkKind::Hazard, text))
+    if names.is_empty() { None } else { Some(depends_on.remark(RemarkKind::Hazard, text)) }
 }
 
 fn engine_delays(settings: &mut Settings) {
@@ -84,7 +84,8 @@ fn restarted(field: &Field<'_>) -> Option<Entry> {
     engine_delays(&mut entry.settings);
     entry.remarks.push(field.remark(
         RemarkKind::Note,
-        "the delays begin again at 100ms once the container has run for 10s, so one that lives a little longer restarts for ever at that pace",
+        "the delays begin again at 100ms once the container has run for 10s, so one that lives a little longer \
+         restarts for ever at that pace",
     ));
     Some(entry)
 }

@@ -123,12 +123,18 @@ impl<'a> Place<'a> {
 
 /// Returns the name of an environment variable that a line sets: `NAME=value`, also after `export`, `ENV` or `set`.
 fn variable<'a>(found: &Assignment<'a>) -> Option<&'a str> {
-    found.section.is_empty().then(|| found.name.rsplit(char::is_whitespace).next()).flatten()
+    if found.section.is_empty() { found.name.rsplit(char::is_whitespace).next() } else { None }
 }
 
 fn unquoted(text: &str) -> &str {
-    let inner = |quote| text.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
-    inner('"').or_else(|| inner('\'')).unwrap_or(text).trim()
+    for quote in ['"', '\''] {
+        if let Some(rest) = text.strip_prefix(quote)
+            && let Some(inner) = rest.strip_suffix(quote)
+        {
+            return inner.trim();
+        }
+    }
+    text.trim()
 }
 
 /// Returns whether a text sets how an AWS SDK retries.
@@ -156,7 +162,10 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
     for section in sections(&assignments) {
         let place = Place::of(&assignments, section);
         let Some(first) = place.present().next() else { continue };
-        let name = section.map_or("environment".to_owned(), |section| format!("[{section}]"));
+        let name = match section {
+            Some(section) => format!("[{section}]"),
+            None => "environment".to_owned(),
+        };
         entries.extend(read_place(&place, &name, first.span));
     }
     entries
@@ -188,7 +197,10 @@ fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
             None
         }
     });
-    let is_new = place.new.is_some_and(|found| unquoted(&found.value).eq_ignore_ascii_case("true"));
+    let is_new = match place.new {
+        Some(found) => unquoted(&found.value).eq_ignore_ascii_case("true"),
+        None => false,
+    };
     let groups = if is_new && mode != Some(Mode::Legacy) { new_groups(attempts) } else { groups(mode, attempts) };
     let mut entries: Vec<Entry> = groups
         .into_iter()

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use stagger_core::{Jitter, Ratio};
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields, join};
 use crate::format::Format;
 use crate::tree::{Member, Node};
@@ -135,8 +135,8 @@ fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks
 
 fn apply(own: Own, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let mut ineffective = |field: &str, span: Option<crate::position::Span>, text: &str| {
-        if let Some(span) = span {
+    let mut ineffective = |field: &str, origin: Option<Origin>, text: &str| {
+        if let Some(Origin::Stated(span)) = origin {
             let path = join(&entry.path, field);
             remarks.push(Remark { kind: RemarkKind::NoEffect, path, span, text: text.to_owned() });
         }
@@ -147,22 +147,24 @@ fn apply(own: Own, entry: &mut Entry) {
     let is_randomized = Setting::value_or(own.randomized, false);
     let without_wait = own.lacks_wait();
     if without_wait {
-        let growth = [
-            ("enableExponentialBackoff", own.exponential.and_then(|flag| flag.span())),
-            ("exponentialBackoffMultiplier", own.multiplier.and_then(|number| number.span())),
-        ];
-        let first = growth.into_iter().find(|(_, span)| span.is_some());
-        let (field, span) = first.unwrap_or(("enableRandomizedWait", own.randomized.and_then(|flag| flag.span())));
-        ineffective(field, span, "has no effect without waitDuration: the wait stays 500ms");
+        // One remark is enough, at the first of them.
+        let (field, origin) = if let Some(flag) = own.exponential {
+            ("enableExponentialBackoff", Some(flag.origin))
+        } else if let Some(multiplier) = own.multiplier {
+            ("exponentialBackoffMultiplier", Some(multiplier.origin))
+        } else {
+            ("enableRandomizedWait", own.randomized.map(|flag| flag.origin))
+        };
+        ineffective(field, origin, "has no effect without waitDuration: the wait stays 500ms");
     }
     if !is_exponential {
         let text = "has no effect without enableExponentialBackoff: true: the wait does not grow";
-        ineffective("exponentialBackoffMultiplier", own.multiplier.and_then(|number| number.span()), text);
-        ineffective("exponentialMaxWaitDuration", own.longest.and_then(|length| length.span()), text);
+        ineffective("exponentialBackoffMultiplier", own.multiplier.map(|number| number.origin), text);
+        ineffective("exponentialMaxWaitDuration", own.longest.map(|length| length.origin), text);
     }
     if !is_randomized {
         let text = "has no effect without enableRandomizedWait: true";
-        ineffective("randomizedWaitFactor", own.factor.and_then(|number| number.span()), text);
+        ineffective("randomizedWaitFactor", own.factor.map(|number| number.origin), text);
     }
     let wait = own.wait.unwrap_or(Setting::default(WAIT));
     settings.base = Some(wait);
@@ -170,7 +172,10 @@ fn apply(own: Own, entry: &mut Entry) {
         let factor = own.factor.unwrap_or(Setting::default(RANDOMIZED));
         Setting {
             value: Jitter::Factor(share(factor.value)),
-            origin: own.randomized.map_or(factor.origin, |flag| flag.origin),
+            origin: match own.randomized {
+                Some(flag) => flag.origin,
+                None => factor.origin,
+            },
         }
     } else {
         Setting::default(Jitter::None)
@@ -208,7 +213,10 @@ impl<'a> Limiters<'a> {
         let base = instance.text_of("baseConfig").unwrap_or("default");
         let base = self.configs.get(base).map(|config| &config.node);
         let of = |node| Fields::of(node, format!("resilience4j.timelimiter.{name}")).take("timeoutDuration");
-        let field = of(instance).or_else(|| base.and_then(of))?;
+        let field = match of(instance) {
+            Some(field) => field,
+            None => of(base?)?,
+        };
         remarks.push(field.remark(RemarkKind::Note, "limits an attempt only if it decorates the same call"));
         field.duration(remarks, units::spring, "2s").map(|length| length.map(Limit::At))
     }

@@ -78,7 +78,8 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
     // One that all clusters share; several cannot be told apart by the policies.
     let budget = match budgets[..] {
         [] => Some(Setting::default(RetryBudget::Concurrent(CONCURRENT_RETRIES))),
-        [first, ref rest @ ..] => rest.iter().all(|other| other.value == first.value).then_some(first),
+        [first, ref rest @ ..] if rest.iter().all(|other| other.value == first.value) => Some(first),
+        _ => None,
     };
     let around = Around {
         parent: document,
@@ -92,7 +93,10 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
 fn walk(node: &Node, path: &str, around: Around<'_>, entries: &mut Vec<Entry>) {
     match &node.value {
         Value::Map(members) => {
-            let is_idempotent = node.get("match").map_or(around.is_idempotent, is_for_idempotent_methods);
+            let is_idempotent = match node.get("match") {
+                Some(condition) => is_for_idempotent_methods(condition),
+                None => around.is_idempotent,
+            };
             let around = Around { parent: node, is_idempotent, ..around };
             for member in members {
                 let path = crate::fields::join(path, &member.key);
@@ -129,8 +133,11 @@ fn cluster_budgets(node: &Node, found: &mut Vec<Setting<RetryBudget>>) {
             for member in members {
                 if matches!(&*member.key, "circuit_breakers" | "circuitBreakers") {
                     let thresholds = Fields::of(&member.node, "").take("thresholds");
-                    let first = thresholds.as_ref().and_then(|field| field.node.items().first());
-                    found.extend(first.and_then(threshold));
+                    if let Some(thresholds) = thresholds
+                        && let Some(first) = thresholds.node.items().first()
+                    {
+                        found.extend(threshold(first));
+                    }
                 } else {
                     cluster_budgets(&member.node, found);
                 }
@@ -198,7 +205,8 @@ fn route_timeout(parent: &Node, remarks: &mut Vec<Remark>) -> Setting<Limit<Dura
     let timeout = fields.read("timeout", |field| duration(field, remarks));
     // Ambassador's and Emissary's dialect.
     let in_ms = fields.count("timeout_ms", remarks);
-    let timeout = timeout.or_else(|| in_ms.map(|ms| ms.map(|ms| Duration::from_millis(ms.into()))));
+    let in_ms = in_ms.map(|ms| ms.map(|ms| Duration::from_millis(ms.into())));
+    let timeout = timeout.or(in_ms);
     let timeout = timeout.unwrap_or(Setting::default(ROUTE_TIMEOUT));
     timeout.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) })
 }

@@ -150,7 +150,7 @@ fn entry(title: String, span: Span, section: Section) -> Entry {
     let retries = section.retries.unwrap_or(Setting::default(RETRIES));
     entry.settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
     let connect = section.connect;
-    let delay = connect.map_or(DELAY, |connect| connect.value.min(DELAY));
+    let delay = Setting::value_or(connect, DELAY).min(DELAY);
     if retries.value > 0 {
         entry.settings = core::mem::take(&mut entry.settings).constant(Setting::default(delay));
         entry.settings.jitter = Some(Setting::default(Jitter::None));

@@ -7,7 +7,7 @@
 use core::time::Duration;
 use std::collections::HashMap;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::whole;
 use crate::format::Format;
 use crate::tree::Directive;
@@ -152,14 +152,20 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     let read = length("read_timeout").unwrap_or(Setting::default(READ_TIMEOUT));
     entry.settings.attempt_timeout = Some(read.map(Limit::At));
     let overall = length("next_upstream_timeout");
-    let host = target.split_once("://").map_or(target, |(_, rest)| rest);
+    let (_, host) = target.split_once("://").unwrap_or(("", target));
     let host = host.split('/').next().unwrap_or_default();
     let group = file.groups.get(host);
     let conditions = named("next_upstream");
     let words = conditions.map(|found| found.words.iter().skip(1).map(String::as_str).collect::<Vec<_>>());
     let words = words.unwrap_or_else(|| vec!["error", "timeout"]);
-    let tries = named("next_upstream_tries")
-        .and_then(|found| Some(Setting::stated(whole(found.first())?, found.span)).filter(|tries| tries.value > 0));
+    let tries = match named("next_upstream_tries") {
+        Some(found) => match whole(found.first()) {
+            // 0 is no limit.
+            None | Some(0) => None,
+            Some(tries) => Some(Setting::stated(tries, found.span)),
+        },
+        None => None,
+    };
     let note =
         |text: &str| Remark { kind: RemarkKind::Note, path: place.clone(), span: pass.span, text: text.to_owned() };
     let servers = match group {
@@ -179,13 +185,13 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
             1
         }
     };
-    let attempts = if words == ["off"] { 1 } else { tries.map_or(servers, |tries| servers.min(tries.value)) };
-    let origin =
-        tries.filter(|tries| tries.value <= servers).or(conditions.map(|found| Setting::stated(0, found.span)));
-    entry.settings.attempts = Some(Setting {
-        value: Limit::At(attempts),
-        origin: origin.map_or(crate::entry::Origin::Default, |found| found.origin),
-    });
+    let attempts = if words == ["off"] { 1 } else { servers.min(Setting::value_or(tries, u32::MAX)) };
+    let origin = match (tries, conditions) {
+        (Some(tries), _) if tries.value <= servers => tries.origin,
+        (_, Some(conditions)) => Origin::Stated(conditions.span),
+        (_, None) => Origin::Default,
+    };
+    entry.settings.attempts = Some(Setting { value: Limit::At(attempts), origin });
     if attempts > 1 {
         entry.settings.timeout = Some(match overall {
             Some(overall) if !overall.value.is_zero() => overall.map(Limit::At),
@@ -196,12 +202,14 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         entry.settings.jitter = Some(Setting::default(stagger_core::Jitter::None));
         entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
         let addresses = group.map(|group| &*group.addresses).unwrap_or_default();
-        if let Some((conditions, text)) = conditions.zip(retried(&file.limiters, addresses, &words)) {
+        if let Some(conditions) = conditions
+            && let Some(text) = retried(&file.limiters, addresses, &words)
+        {
             let (path, span) = (place.clone(), conditions.span);
             entry.remarks.push(Remark { kind: RemarkKind::Hazard, path, span, text });
         }
         entry.may_repeat_unsafe = Some(words.contains(&"non_idempotent"));
-        if entry.settings.timeout.is_some_and(|timeout| timeout.value == Limit::None) {
+        if Setting::value_or(entry.settings.timeout, Limit::None) == Limit::None {
             entry
                 .remarks
                 .push(note("without a next_upstream_timeout, a client may wait for all tries and their read timeouts"));
@@ -235,7 +243,7 @@ impl Limiter<'_> {
         let address = addresses.iter().find(|address| local(address).is_some_and(|at| self.at.contains(&at)))?;
         self.rejections.iter().find_map(|rejection| {
             let condition = format!("http_{}", rejection.status);
-            conditions.contains(&&*condition).then_some((&**address, rejection.module, condition))
+            if conditions.contains(&&*condition) { Some((&**address, rejection.module, condition)) } else { None }
         })
     }
 }
@@ -325,5 +333,8 @@ fn port(address: &str) -> &str {
 /// Returns the port or the socket of an address of this machine.
 fn local(address: &str) -> Option<&str> {
     let is_local = ["127.", "localhost", "[::1]", "unix:"].iter().any(|start| address.starts_with(start));
-    is_local.then(|| if address.contains(':') { port(address) } else { "80" })
+    if !is_local {
+        return None;
+    }
+    Some(if address.contains(':') { port(address) } else { "80" })
 }
