@@ -38,16 +38,12 @@
 //! because clocks differ.
 
 mod analyzer;
-mod error;
-mod findings;
-mod names;
 mod read;
 mod report;
 mod span;
 mod totals;
 mod trace;
-mod window;
 
 pub use analyzer::Analyzer;
-pub use error::ReadError;
+pub use read::ReadError;
 pub use report::{DelayFrom, EdgeReport, HintsIgnored, InStep, LateAttempts, Layer, Multiplication, Report, Storm};

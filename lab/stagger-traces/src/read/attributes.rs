@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
-use super::scalar::{Scalar, Text};
+use super::values::{Scalar, Text};
 use crate::span::{Ending, Kind};
 
 /// The attributes that are read.

@@ -6,9 +6,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 
 use super::attributes::Attributes;
-use super::scalar::{Id, Number, Text};
-use super::sink::{FoundSpan, Sink};
-use super::walk::{Elements, List, Members, Object};
+use super::stream::{FoundSpan, Sink};
+use super::values::{Elements, Id, List, Members, Number, Object, Text};
 
 /// Most spans of a trace that wait for the names of their services, which come after them.
 const MAX_WAITING: usize = 50_000;

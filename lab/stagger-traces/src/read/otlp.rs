@@ -4,9 +4,8 @@ use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::attributes::{Attributes, kind};
-use super::scalar::{Id, Number, Scalar, Text};
-use super::sink::{FoundSpan, Sink};
-use super::walk::{Elements, List, Members, Object};
+use super::stream::{FoundSpan, Sink};
+use super::values::{Elements, Id, List, Members, Number, Object, Scalar, Text};
 
 /// Most spans that wait for the name of their service, which usually comes first.
 const MAX_WAITING: usize = 10_000;
