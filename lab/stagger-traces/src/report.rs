@@ -208,10 +208,11 @@ pub(crate) fn report(totals: &Totals, names: &Names, counts: Counts) -> Report {
             most_attempts: found.most_attempts,
             caused: found.caused,
         });
-        in_step.extend(steps(found).map(|(retry, from, step)| {
+        for (retry, from, step) in steps(found) {
             let (caller, callee) = ends(key);
-            InStep { caller, callee, retry, delay_ns: step.delay, from, share: step.share, retries: step.samples }
-        }));
+            let Step { delay: delay_ns, share, samples: retries } = step;
+            in_step.push(InStep { caller, callee, retry, delay_ns, from, share, retries });
+        }
         if found.late > ACCIDENTS {
             let (caller, callee) = ends(key);
             let (attempts, retries) = (found.attempts, found.late_retries);
@@ -267,12 +268,18 @@ pub(crate) struct Counts {
 }
 
 /// Returns the retries of an edge that are in step: their number, and the delay that most have.
-fn steps(found: &EdgeTotals) -> impl Iterator<Item = (u32, DelayFrom, Step)> {
+fn steps(found: &EdgeTotals) -> Vec<(u32, DelayFrom, Step)> {
     let in_step = |delays: &Delays| delays.step().filter(|step| step.samples >= ENOUGH && step.share >= IN_STEP);
-    (1..).zip(found.delays.iter().zip(&found.intervals)).filter_map(move |(retry, (delays, intervals))| {
-        let from_end = in_step(delays).map(|step| (retry, DelayFrom::End, step));
-        from_end.or_else(|| in_step(intervals).map(|step| (retry, DelayFrom::Start, step)))
-    })
+    let mut steps = Vec::new();
+    for (retry, (delays, intervals)) in (1..).zip(found.delays.iter().zip(&found.intervals)) {
+        // Clients that count from the start of the attempt before have other delays from its end.
+        if let Some(step) = in_step(delays) {
+            steps.push((retry, DelayFrom::End, step));
+        } else if let Some(step) = in_step(intervals) {
+            steps.push((retry, DelayFrom::Start, step));
+        }
+    }
+    steps
 }
 
 /// Returns the parts of time in which retries are the majority, those next to one another joined.
@@ -283,15 +290,13 @@ fn storms(totals: &Totals) -> Vec<Storm> {
         if part.retries < STORM || part.retries <= part.first {
             continue;
         }
-        match storms.last_mut().filter(|last| last.start_ns.saturating_add(last.length_ns) == start) {
-            Some(last) => {
+        match storms.last_mut() {
+            Some(last) if last.start_ns.saturating_add(last.length_ns) == start => {
                 last.length_ns = last.length_ns.saturating_add(width);
                 last.first += part.first;
                 last.retries += part.retries;
             }
-            None => {
-                storms.push(Storm { start_ns: start, length_ns: width, first: part.first, retries: part.retries });
-            }
+            _ => storms.push(Storm { start_ns: start, length_ns: width, first: part.first, retries: part.retries }),
         }
     }
     storms.sort_by_key(|storm| core::cmp::Reverse((storm.retries, storm.start_ns)));

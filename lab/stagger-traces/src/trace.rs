@@ -83,8 +83,12 @@ impl Tree {
             if span.parent == span.id && span.kind == Kind::Server {
                 return index.get(&(span.id, false)).copied();
             }
-            let found = index.get(&(span.parent, true)).or_else(|| index.get(&(span.parent, false)));
-            found.copied().filter(|parent| span.parent != 0 && *parent != at)
+            if span.parent == 0 {
+                return None;
+            }
+            let server = index.get(&(span.parent, true));
+            let parent = *server.or(index.get(&(span.parent, false)))?;
+            if parent == at { None } else { Some(parent) }
         };
         let parents: Vec<_> = spans.iter().enumerate().map(|(at, span)| parent_of(at, span)).collect();
         let orphans = spans.iter().zip(&parents).filter(|(span, parent)| span.parent != 0 && parent.is_none()).count();
@@ -288,7 +292,7 @@ fn tree_sizes(tree: &Tree, calls: &[Call]) -> Vec<u64> {
 
 /// Returns the path with the largest product of attempts, if more than one layer on it retries.
 fn multiplied(tree: &Tree, calls: &[Call], edges: &[EdgeId], sizes: &[u64]) -> Option<PathTotals> {
-    let mut call_of = vec![None; tree.spans.len()];
+    let mut call_of: Vec<Option<usize>> = vec![None; tree.spans.len()];
     for (number, call) in calls.iter().enumerate() {
         call.attempts.iter().for_each(|at| call_of[*at] = Some(number));
     }
@@ -296,23 +300,33 @@ fn multiplied(tree: &Tree, calls: &[Call], edges: &[EdgeId], sizes: &[u64]) -> O
     let mut products = vec![1_u64; tree.spans.len()];
     let mut best: Option<(u64, usize)> = None;
     for at in 0..products.len() {
-        let above = tree.parents[at].map_or(1, |parent| products[parent]);
-        let own = call_of[at].map_or(1, |call: usize| u64::from(calls[call].number()));
-        products[at] = above.saturating_mul(own);
-        if let Some(call) = call_of[at].filter(|_| best.is_none_or(|(product, _)| products[at] > product)) {
-            best = Some((products[at], call));
+        if let Some(parent) = tree.parents[at] {
+            products[at] = products[parent];
+        }
+        let Some(call) = call_of[at] else { continue };
+        products[at] = products[at].saturating_mul(u64::from(calls[call].number()));
+        match best {
+            Some((product, _)) if products[at] <= product => {}
+            _ => best = Some((products[at], call)),
         }
     }
     let (product, lowest) = best?;
     let mut path = Vec::new();
     let mut call = Some(lowest);
-    while let Some(number) = call.filter(|_| path.len() < MAX_LAYERS) {
+    while let Some(number) = call
+        && path.len() < MAX_LAYERS
+    {
         path.push(number);
+        // The next span above that is an attempt of a call.
         let mut above = calls[number].parent;
-        while above.is_some_and(|at| call_of[at].is_none()) {
-            above = above.and_then(|at| tree.parents[at]);
+        call = None;
+        while let Some(at) = above {
+            if call_of[at].is_some() {
+                call = call_of[at];
+                break;
+            }
+            above = tree.parents[at];
         }
-        call = above.and_then(|at| call_of[at]);
     }
     path.reverse();
     let retrying = path.iter().filter(|call| calls[**call].number() > 1).count();

@@ -98,8 +98,8 @@ impl ReadError {
         let kind = error.io_error_kind().unwrap_or(io::ErrorKind::InvalidData);
         // The place is told apart from the message.
         let text = error.to_string();
-        let message = text.rsplit_once(" at line ").map_or(&*text, |(message, _)| message).to_owned();
-        Self { line: error.line(), column: error.column(), message, kind }
+        let (message, _) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
+        Self { line: error.line(), column: error.column(), message: message.to_owned(), kind }
     }
 
     /// Returns the line, from 1; 0 if the file could not be read.

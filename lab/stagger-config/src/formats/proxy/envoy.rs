@@ -153,13 +153,13 @@ fn threshold(node: &Node) -> Option<Setting<RetryBudget>> {
     let mut ignored = Vec::new();
     if let Some(field) = fields.take("retry_budget") {
         let mut inner = field.fields();
-        let percent = inner.read("budget_percent", |field| unwrapped(&field).number(&mut ignored));
-        let least = inner.read("min_retry_concurrency", |field| unwrapped(&field).count(&mut ignored));
+        let percent = inner.read("budget_percent", |field| unwrapped(field).number(&mut ignored));
+        let least = inner.read("min_retry_concurrency", |field| unwrapped(field).count(&mut ignored));
         let ratio = Setting::value_or(percent, 20.0) / 100.0;
         let least = Setting::value_or(least, CONCURRENT_RETRIES);
         return Some(Setting::stated(RetryBudget::ShareOfActive { ratio, least }, field.span()));
     }
-    let retries = fields.read("max_retries", |field| unwrapped(&field).count(&mut ignored))?;
+    let retries = fields.read("max_retries", |field| unwrapped(field).count(&mut ignored))?;
     // What Istio writes into its clusters: no limit.
     Some(
         retries
@@ -223,7 +223,7 @@ fn policy(field: &Field<'_>, around: Around<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::Envoy, kind, path, field.span());
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let words = conditions.as_ref().map(Field::words).unwrap_or_default();
-    let retries = fields.read("num_retries", |field| unwrapped(&field).count(remarks));
+    let retries = fields.read("num_retries", |field| unwrapped(field).count(remarks));
     let retries = retries.unwrap_or(Setting::default(RETRIES));
     settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
     let backoff = fields.take("retry_back_off").map(|field| field.fields());
