@@ -148,7 +148,10 @@ impl Settings {
     /// Returns whether at most one attempt is made.
     #[must_use]
     pub fn never_retries(&self) -> bool {
-        self.attempts.is_some_and(|attempts| attempts.value == Limit::At(1))
+        match self.attempts {
+            Some(attempts) => attempts.value == Limit::At(1),
+            None => false,
+        }
     }
 
     /// Removes the delays if there is nothing to delay.
@@ -243,6 +246,16 @@ pub enum Limit<T> {
     At(T),
     /// No limit.
     None,
+}
+
+impl Limit<u32> {
+    /// Returns the attempts of so many retries; a negative number is no limit.
+    pub(crate) fn of_retries(retries: i64) -> Self {
+        match u32::try_from(retries) {
+            Ok(retries) => Self::At(retries.saturating_add(1)),
+            Err(_) => Self::None,
+        }
+    }
 }
 
 impl<T> Limit<T> {

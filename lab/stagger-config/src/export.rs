@@ -184,7 +184,7 @@ pub fn instead(system: System, name: &str) -> &'static str {
 /// Returns the settings in which the policy that a system follows differs from the one that was asked for.
 fn losses(system: System, requested: &Policy, mapped: &Policy) -> Vec<Loss> {
     fn differing<T: PartialEq + Copy>(requested: T, mapped: T) -> Option<T> {
-        (requested != mapped).then_some(requested)
+        if requested == mapped { None } else { Some(requested) }
     }
     let loss = |name: &'static str, value: Option<String>| value.map(|value| Loss::new(system, name, value));
     let length = |length: Duration| Compact(length).to_string();
@@ -244,7 +244,8 @@ fn list(lengths: &[Duration]) -> String {
 /// A policy contains neither status codes nor method names.
 const GRPC_NEXT_STEPS: [&str; 2] = [
     "this config retries every method after UNAVAILABLE; restrict it to idempotent methods, and set their status codes",
-    "pass the config to the channel, which retries by itself and knows what the server has processed; do not retry above it",
+    "pass the config to the channel, which retries by itself and knows what the server has processed; \
+     do not retry above it",
 ];
 
 impl RetryFields {
@@ -327,7 +328,8 @@ fn is_ratio(ratio: f64) -> bool {
 const RETRY_ON: &str = "connect-failure,refused-stream,reset-before-request";
 
 const ENVOY_NEXT_STEPS: [&str; 2] = [
-    "this route retries what no server has processed; add conditions, such as gateway-error, only where requests are idempotent",
+    "this route retries what no server has processed; add conditions, such as gateway-error, only where requests are \
+     idempotent",
     "merge the fields into your route and cluster; do not retry above this proxy",
 ];
 
@@ -353,17 +355,22 @@ impl EnvoyFields {
             _ => (false, Some("Envoy's delays double up to a cap; use exponential or constant backoff")),
         };
         let attempts = policy.max_attempts().map(NonZeroU32::get);
-        let problems = [
-            shape,
-            (is_growing && attempts == Some(1))
-                .then_some("max-attempts=1 makes no retries; leave out the retry policy"),
-            (is_growing && attempts.is_none()).then_some("Envoy needs a limit of attempts; set max-attempts"),
-            (is_growing && policy.base() < LEAST).then_some("Envoy's delays are at least 1ms; raise the base"),
-        ];
+        let mut problems = vec![shape];
+        if is_growing {
+            match attempts {
+                Some(1) => problems.push(Some("max-attempts=1 makes no retries; leave out the retry policy")),
+                None => problems.push(Some("Envoy needs a limit of attempts; set max-attempts")),
+                Some(_) => {}
+            }
+            if policy.base() < LEAST {
+                problems.push(Some("Envoy's delays are at least 1ms; raise the base"));
+            }
+        }
         ExportError::unless(problems, ())?;
-        let highest = || ceilings(policy).last().copied().unwrap_or_default();
+        // As a cap, the ceiling of the last retry is never reached.
+        let highest = ceilings(policy).last().copied().unwrap_or_default();
         let base = policy.base();
-        let cap = cap(base).or(policy.cap()).unwrap_or_else(highest).max(base);
+        let cap = cap(base).or(policy.cap()).unwrap_or(highest).max(base);
         let fields = Self { retries: attempts.unwrap_or(1).saturating_sub(1), base, cap };
         let mapped = ENVOY.policy().to_builder().base(base).cap(cap).max_attempts(fields.retries.saturating_add(1));
         let invalid = "Envoy's delays have a base and a cap above it; set both";
@@ -419,7 +426,8 @@ fn export_envoy(policy: &Policy, circumstances: &Circumstances) -> Result<Export
         Threshold::Retries(retries) => text += &format!("{breaker}    - max_retries: {retries}\n"),
         Threshold::Share { percent, least } => {
             text += &format!(
-                "{breaker}    - retry_budget:\n        budget_percent:\n          value: {percent}\n        min_retry_concurrency: {least}\n"
+                "{breaker}    - retry_budget:\n        budget_percent:\n          value: {percent}\n        \
+                 min_retry_concurrency: {least}\n"
             );
         }
     }
@@ -430,7 +438,8 @@ fn export_envoy(policy: &Policy, circumstances: &Circumstances) -> Result<Export
 const CAP_FACTOR: u32 = 10;
 
 const ISTIO_NEXT_STEPS: [&str; 2] = [
-    "this route retries what no server has processed; add conditions, such as gateway-error, only where requests are idempotent",
+    "this route retries what no server has processed; add conditions, such as gateway-error, only where requests are \
+     idempotent",
     "replace the host `example`; do not retry in the clients of this route",
 ];
 

@@ -71,6 +71,11 @@ impl<'a> Fields<'a> {
         read(&self.take(name)?)
     }
 
+    /// Takes the first of several fields that is present, and reads its value.
+    pub(crate) fn read_any<T>(&mut self, names: &[&str], read: impl FnOnce(&Field<'a>) -> Option<T>) -> Option<T> {
+        read(&self.take_any(names)?)
+    }
+
     /// Takes a field with a whole number.
     pub(crate) fn count(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
         self.take(name)?.count(remarks)

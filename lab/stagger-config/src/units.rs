@@ -63,7 +63,10 @@ const ISO_TIME: Units = &[("H", 3_600e9), ("M", 60e9), ("S", 1e9)];
 
 fn nanoseconds(nanoseconds: f64) -> Option<Duration> {
     // Decimal fractions are not exact in binary: whole nanoseconds are.
-    Duration::try_from_secs_f64(nanoseconds.round() / 1e9).ok().filter(|_| nanoseconds.is_finite())
+    if !nanoseconds.is_finite() {
+        return None;
+    }
+    Duration::try_from_secs_f64(nanoseconds.round() / 1e9).ok()
 }
 
 /// The meaning of a number without a unit.
@@ -102,7 +105,11 @@ fn sum(text: &str, units: Units, bare: Bare) -> Option<Duration> {
 
 /// Parses a duration of Go, as Kubernetes, Istio, Compose and Dapr have it: `1h30m`, `500ms`, `1.5s`, `0`.
 pub(crate) fn go(text: &str) -> Option<Duration> {
-    if text == "0" { Some(Duration::ZERO) } else { sum(text, GO, Bare::Invalid).filter(|_| !text.contains(' ')) }
+    match text {
+        "0" => Some(Duration::ZERO),
+        _ if text.contains(' ') => None,
+        _ => sum(text, GO, Bare::Invalid),
+    }
 }
 
 /// The maximum of protobuf's `Duration`, about 10,000 years, in seconds.
@@ -151,7 +158,7 @@ pub(crate) fn to_go(duration: Duration) -> String {
 pub(crate) fn systemd(text: &str) -> Option<Duration> {
     // A point needs digits behind it.
     let is_whole = text.split('.').skip(1).all(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    sum(text, SYSTEMD, Bare::Anywhere(1e9)).filter(|_| is_whole)
+    if is_whole { sum(text, SYSTEMD, Bare::Anywhere(1e9)) } else { None }
 }
 
 /// Parses a time of nginx: `60s`, `1m30s`, and a bare number of seconds.
@@ -166,13 +173,16 @@ pub(crate) fn haproxy(text: &str) -> Option<Duration> {
 
 /// Parses a duration of Spring: `500ms`, `PT1.5S`, and a bare number of milliseconds.
 pub(crate) fn spring(text: &str) -> Option<Duration> {
-    let Some(iso) = text.strip_prefix('P').or_else(|| text.strip_prefix('p')) else {
+    let Some(iso) = text.strip_prefix(['P', 'p']) else {
         return sum(text, SPRING, Bare::Alone(1e6));
     };
     let upper = iso.to_ascii_uppercase();
     let (days, time) = upper.split_once('T').unwrap_or((&upper, ""));
     let part = |text: &str, units| if text.is_empty() { Some(Duration::ZERO) } else { sum(text, units, Bare::Invalid) };
-    (!upper.is_empty()).then(|| part(days, ISO_DAYS)?.checked_add(part(time, ISO_TIME)?)).flatten()
+    if upper.is_empty() {
+        return None;
+    }
+    part(days, ISO_DAYS)?.checked_add(part(time, ISO_TIME)?)
 }
 
 /// Parses a `TimeSpan` of .NET: `[d.]hh:mm[:ss[.fffffff]]`; a bare number is a number of days.

@@ -46,7 +46,10 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
     if is_known {
         return Ok(entries);
     }
-    other_syntaxes(text, format).unwrap_or_else(|| Err(unknown(text, format)))
+    match other_syntaxes(text, format) {
+        Some(found) => found,
+        None => Err(unknown(text, format)),
+    }
 }
 
 /// Returns the error for source code of Java or Kotlin whose annotations set retries, with the place of the first.
@@ -100,7 +103,10 @@ fn is_section(line: &str) -> bool {
 }
 
 fn looks_like_yaml(text: &str) -> bool {
-    yaml(text).is_ok_and(|documents| documents.iter().any(|document| !document.members().is_empty()))
+    match yaml(text) {
+        Ok(documents) => documents.iter().any(|document| !document.members().is_empty()),
+        Err(_) => false,
+    }
 }
 
 /// Returns whether a file is read as this format: it is the one that was named, or none was.

@@ -144,7 +144,10 @@ impl Parser {
         let mut fields = self.object(path, node.span, node)?;
         let mut text = |name: &str| {
             let field = self.take(&mut fields, name)?;
-            field.text().map(str::to_owned).or_else(|| self.problem_of(&field, "must be a string"))
+            match field.text() {
+                Some(text) => Some(text.to_owned()),
+                None => self.problem_of(&field, "must be a string"),
+            }
         };
         let name =
             MethodName { service: text("service").unwrap_or_default(), method: text("method").unwrap_or_default() };

@@ -70,7 +70,7 @@ fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
     });
     let attempts = retries.unwrap_or(Setting::default(-1)).map(|retries| {
         // Below zero is no limit.
-        u32::try_from(retries).map_or(Limit::None, |retries| Limit::At(retries.saturating_add(1)))
+        Limit::of_retries(retries)
     });
     entry.settings.attempts = Some(attempts);
     let delay = fields.take("duration");

@@ -83,7 +83,10 @@ fn routes(object: &Object<'_>, entries: &mut Vec<Entry>) {
 fn name_or_whole(route: &Node) -> crate::position::Span {
     let first = route.members().first();
     let named = route.members().iter().find(|member| member.key == "name").or(first);
-    named.map_or(route.span, |member| member.key_span)
+    match named {
+        Some(member) => member.key_span,
+        None => route.span,
+    }
 }
 
 fn backoff(settings: &mut Settings, base: Setting<Duration>) {

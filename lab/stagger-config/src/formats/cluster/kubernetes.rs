@@ -46,7 +46,9 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
         _ => None,
     };
     let pod = object.node.at(template);
-    if let Some((path, spec)) = job.and_then(|path| Some((path, object.node.at(path)?))) {
+    if let Some(path) = job
+        && let Some(spec) = object.node.at(path)
+    {
         let mut entry = restarts_of_a_job(object, path, spec, pod);
         entry.remarks.extend(overlap(object, &entry.settings));
         entries.push(entry);
@@ -63,19 +65,24 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
 
 fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Option<&Node>) -> Entry {
     let mut fields = Fields::of(spec, format!("{} {}", object.path(), path.join(".")));
-    let place = spec.members().first().map_or(spec.span, |member| member.key_span);
+    let place = match spec.members() {
+        [first, ..] => first.key_span,
+        [] => spec.span,
+    };
     let mut entry = Entry::new(Format::Kubernetes, EntryKind::Restart, fields.path.clone(), place);
     let remarks = &mut entry.remarks;
-    let limit = fields.take("backoffLimit");
-    if let Some(field) = &limit {
+    let mut limit = Setting::default(BACKOFF_LIMIT);
+    if let Some(field) = fields.take("backoffLimit") {
         entry.span = field.span();
+        limit = field.count(remarks).unwrap_or(limit);
     }
-    let limit = limit.and_then(|field| field.count(remarks)).unwrap_or(Setting::default(BACKOFF_LIMIT));
     let seconds =
         |field: &Field<'_>, remarks: &mut Vec<_>| Some(field.count(remarks)?.map(|s| Duration::from_secs(s.into())));
     let deadline = fields.read("activeDeadlineSeconds", |field| seconds(field, remarks));
-    let restart = pod.and_then(|pod| pod.get("restartPolicy")).and_then(Node::text);
-    let longest = if restart == Some("OnFailure") { LONGEST_CONTAINER } else { LONGEST_POD };
+    let longest = match pod {
+        Some(pod) if pod.text_of("restartPolicy") == Some("OnFailure") => LONGEST_CONTAINER,
+        _ => LONGEST_POD,
+    };
     entry.settings = Settings {
         attempts: Some(limit.map(|retries| Limit::At(retries.saturating_add(1)))),
         base: Some(Setting::default(FIRST_RESTART)),

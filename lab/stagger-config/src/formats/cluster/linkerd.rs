@@ -30,22 +30,21 @@ pub(crate) fn read_profile(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let Some(spec) = object.node.get("spec") else { return };
     let mut spec_fields = Fields::of(spec, object.path());
     let mut remarks = Vec::new();
-    let budget = spec_fields.take("retryBudget").map_or(
-        Setting::default(RetryBudget::Ratio { ratio: RATIO, least_per_second: LEAST_PER_SECOND, period: PERIOD }),
-        |field| {
-            let mut fields = field.fields();
-            let ratio = fields.number("retryRatio", &mut remarks);
-            let least = fields.number("minRetriesPerSecond", &mut remarks);
-            let ttl = fields.duration("ttl", &mut remarks, units::go, "10s");
-            fields.finish(&mut remarks);
-            let budget = RetryBudget::Ratio {
-                ratio: Setting::value_or(ratio, RATIO),
-                least_per_second: Setting::value_or(least, LEAST_PER_SECOND),
-                period: Setting::value_or(ttl, PERIOD),
-            };
-            Setting::stated(budget, field.span())
-        },
-    );
+    let mut budget =
+        Setting::default(RetryBudget::Ratio { ratio: RATIO, least_per_second: LEAST_PER_SECOND, period: PERIOD });
+    if let Some(field) = spec_fields.take("retryBudget") {
+        let mut fields = field.fields();
+        let ratio = fields.number("retryRatio", &mut remarks);
+        let least = fields.number("minRetriesPerSecond", &mut remarks);
+        let ttl = fields.duration("ttl", &mut remarks, units::go, "10s");
+        fields.finish(&mut remarks);
+        let stated = RetryBudget::Ratio {
+            ratio: Setting::value_or(ratio, RATIO),
+            least_per_second: Setting::value_or(least, LEAST_PER_SECOND),
+            period: Setting::value_or(ttl, PERIOD),
+        };
+        budget = Setting::stated(stated, field.span());
+    }
     let mut is_used = false;
     for (at, route) in spec.get("routes").map(Node::items).unwrap_or_default().iter().enumerate() {
         let mut fields = Fields::of(route, format!("{}.routes[{at}]", object.path()));
@@ -101,7 +100,10 @@ pub(crate) fn read_annotations(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let mut entry = Entry::new(Format::Linkerd, kind, fields.path.clone(), place.span());
     let remarks = &mut entry.remarks;
     let mut length = |field: Option<Field<'_>>| {
-        let found = field.and_then(|field| field.duration(remarks, units::go, "10s"));
+        let found = match field {
+            Some(field) => field.duration(remarks, units::go, "10s"),
+            None => None,
+        };
         Setting::or_unlimited(found)
     };
     entry.settings.timeout = Some(length(request));

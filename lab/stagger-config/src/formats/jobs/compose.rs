@@ -50,7 +50,7 @@ fn unhealthy(depends_on: &Field<'_>) -> Option<Remark> {
         .node
         .members()
         .iter()
-        .filter(|member| member.node.text_of("condition").is_none_or(|condition| condition == "service_started"));
+        .filter(|member| member.node.text_of("condition").unwrap_or("service_started") == "service_started");
     let names: Vec<_> = listed.chain(mapped.map(|member| &*member.key)).collect();
     let text = format!("is started before {} is ready, and restarted until it is", names.join(" or "));
     if names.is_empty() { None } else { Some(depends_on.remark(RemarkKind::Hazard, text)) }
@@ -97,8 +97,7 @@ fn deployed(field: &Field<'_>, plain: Option<&Field<'_>>) -> Entry {
     if let Some(plain) = plain {
         remarks.push(plain.remark(RemarkKind::NoEffect, "deploy.restart_policy takes its place"));
     }
-    let condition = fields.take("condition");
-    let never = condition.as_ref().and_then(Field::text) == Some("none");
+    let never = fields.text("condition") == Some("none");
     let attempts = fields.count("max_attempts", remarks);
     let attempts = attempts.map(|attempts| attempts.map(|restarts| Limit::At(restarts.saturating_add(1))));
     let unlimited = Setting::default(Limit::None);
@@ -115,8 +114,9 @@ fn health(field: &Field<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::Compose, EntryKind::Probe, field.path.clone(), field.span());
     let mut fields = field.fields();
     let remarks = &mut entry.remarks;
-    let is_disabled = fields.flag("disable", remarks).is_some_and(|flag| flag.value);
-    let is_none = fields.take("test").is_some_and(|test| test.words().first() == Some(&"NONE"));
+    let is_disabled = Setting::value_or(fields.flag("disable", remarks), false);
+    let test = fields.take("test").map(|test| test.words()).unwrap_or_default();
+    let is_none = test.first() == Some(&"NONE");
     if is_disabled || is_none {
         return None;
     }

@@ -38,15 +38,17 @@ fn steps(fields: &mut Fields<'_>, job_timeout: Option<&Field<'_>>, entries: &mut
     for (path, step) in fields.take("steps").map(|field| field.items()).unwrap_or_default() {
         let mut fields = Fields::of(step, path);
         let Some(uses) = fields.take("uses") else { continue };
-        let action = uses.text().map_or("", |text| text.split('@').next().unwrap_or_default());
+        let action = uses.text().unwrap_or_default().split('@').next().unwrap_or_default();
         if !ACTIONS.contains(&action) {
             continue;
         }
         let mut entry = Entry::new(Format::GitHub, EntryKind::Step, fields.path.clone(), uses.span());
         let step_timeout = fields.take("timeout-minutes");
         inputs(fields.take("with").as_ref(), &mut entry);
-        let limit = step_timeout.as_ref().or(job_timeout);
-        let limit = limit.and_then(|field| time(field, 60.0, &mut entry.remarks));
+        let limit = match step_timeout.as_ref().or(job_timeout) {
+            Some(field) => time(field, 60.0, &mut entry.remarks),
+            None => None,
+        };
         entry.settings.timeout = Some(Setting::or_unlimited(limit));
         entries.push(entry);
     }
@@ -55,7 +57,7 @@ fn steps(fields: &mut Fields<'_>, job_timeout: Option<&Field<'_>>, entries: &mut
 fn inputs(with: Option<&Field<'_>>, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut fields = with.map(Field::fields);
-    let mut take = |name: &str| fields.as_mut().and_then(|fields| fields.take(name));
+    let mut take = |name: &str| fields.as_mut()?.take(name);
     settings.attempts = match take("max_attempts") {
         Some(field) if is_expression(&field, remarks) => None,
         Some(field) => field.count(remarks).map(|attempts| attempts.map(Limit::At)),
@@ -90,7 +92,7 @@ fn inputs(with: Option<&Field<'_>>, entry: &mut Entry) {
 
 /// Whether a value is known only when the workflow runs.
 fn is_expression(field: &Field<'_>, remarks: &mut Vec<Remark>) -> bool {
-    let is_expression = field.text().is_some_and(|text| text.contains("${{"));
+    let is_expression = field.text().unwrap_or_default().contains("${{");
     if is_expression {
         remarks.push(field.remark(RemarkKind::Unmapped, "an expression, whose value is known only in a run"));
     }

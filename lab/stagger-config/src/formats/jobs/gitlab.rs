@@ -45,16 +45,23 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
     fn timeout_of(node: &Node) -> Option<Field<'_>> {
         Fields::of(node, "").take("timeout")
     }
-    let default = document.get("default").and_then(timeout_of);
+    let default = match document.get("default") {
+        Some(node) => timeout_of(node),
+        None => None,
+    };
     for member in document.members() {
         if GLOBAL.contains(&&*member.key) && member.key != "default" {
             continue;
         }
         let Some(field) = Fields::of(&member.node, member.key.clone()).take("retry") else { continue };
         let mut entry = retry(&field);
-        let timeout = timeout_of(&member.node).or_else(|| default.clone());
-        let timeout = timeout.and_then(|field| field.duration(&mut entry.remarks, spoken, "1h 30m"));
-        entry.settings.attempt_timeout = Some(timeout.unwrap_or(Setting::default(JOB_TIMEOUT)).map(Limit::At));
+        let mut timeout = Setting::default(JOB_TIMEOUT);
+        if let Some(field) = timeout_of(&member.node).or(default.clone())
+            && let Some(stated) = field.duration(&mut entry.remarks, spoken, "1h 30m")
+        {
+            timeout = stated;
+        }
+        entry.settings.attempt_timeout = Some(timeout.map(Limit::At));
         inherited(document, member, &mut entry);
         entries.push(entry);
     }

@@ -133,12 +133,14 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
     let burst = unit.last(&sections, &["StartLimitBurst"]);
     let stated = length(interval, remarks);
     let number = count(burst, remarks);
-    let window = stated.map_or(Limit::At(START_LIMIT_INTERVAL), |stated| stated.value);
+    let window = Setting::value_or(stated, Limit::At(START_LIMIT_INTERVAL));
     let starts = Setting::value_or(number, START_LIMIT_BURST);
     let origin = number.map(|number| number.origin).or(stated.map(|stated| stated.origin));
     let of = |value| Setting { value, origin: origin.unwrap_or(crate::entry::Origin::Default) };
-    let place = burst.or(interval).map_or(entry.span, |found| found.span);
-    let path = burst.or(interval).map_or("[Service] Restart", |found| found.name).to_owned();
+    let (path, place) = match burst.or(interval) {
+        Some(found) => (found.name.to_owned(), found.span),
+        None => ("[Service] Restart".to_owned(), entry.span),
+    };
     let note = |text: String| remarks.push(Remark { kind: RemarkKind::Note, path, span: place, text });
     // The k-th start of a process that ends at once comes after k - 1 delays; one more than the burst is refused within
     // the interval.

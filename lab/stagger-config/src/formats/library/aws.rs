@@ -176,27 +176,29 @@ fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
     let mut remark = |found: &Assignment<'_>, kind, text: String| {
         remarks.push(Remark { kind, path: found.name.to_owned(), span: found.span, text });
     };
-    let mode = place.mode.and_then(|found| match unquoted(&found.value).to_ascii_lowercase().as_str() {
-        "legacy" => Some(Mode::Legacy),
-        "standard" => Some(Mode::Standard),
-        "adaptive" => Some(Mode::Adaptive),
-        other => {
-            remark(found, RemarkKind::Invalid, format!("`{other}` is not legacy, standard or adaptive"));
-            None
+    let mut mode = None;
+    if let Some(found) = place.mode {
+        match unquoted(&found.value).to_ascii_lowercase().as_str() {
+            "legacy" => mode = Some(Mode::Legacy),
+            "standard" => mode = Some(Mode::Standard),
+            "adaptive" => {
+                mode = Some(Mode::Adaptive);
+                let text = "adaptive mode also limits the rate of requests in the client after throttling";
+                remark(found, RemarkKind::Unmapped, text.to_owned());
+            }
+            other => remark(found, RemarkKind::Invalid, format!("`{other}` is not legacy, standard or adaptive")),
         }
-    });
-    if let (Some(Mode::Adaptive), Some(found)) = (mode, place.mode) {
-        let text = "adaptive mode also limits the rate of requests in the client after throttling";
-        remark(found, RemarkKind::Unmapped, text.to_owned());
     }
-    let attempts = place.attempts.and_then(|found| match whole(unquoted(&found.value)).filter(|&number| number > 0) {
-        Some(number) => Some(Setting::stated(number, found.span)),
-        None => {
-            let text = format!("`{}` is not a whole number of 1 or more", unquoted(&found.value));
-            remark(found, RemarkKind::Invalid, text);
-            None
+    let mut attempts = None;
+    if let Some(found) = place.attempts {
+        match whole(unquoted(&found.value)) {
+            None | Some(0) => {
+                let text = format!("`{}` is not a whole number of 1 or more", unquoted(&found.value));
+                remark(found, RemarkKind::Invalid, text);
+            }
+            Some(number) => attempts = Some(Setting::stated(number, found.span)),
         }
-    });
+    }
     let is_new = match place.new {
         Some(found) => unquoted(&found.value).eq_ignore_ascii_case("true"),
         None => false,

@@ -48,12 +48,13 @@ fn executions(field: &Field<'_>) -> Entry {
     let retries = fields.read("maxRetryCount", |field| {
         field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok())
     });
-    entry.settings.attempts = retries.map(|retries| {
-        retries
-            .map(|retries| u32::try_from(retries).map_or(Limit::None, |retries| Limit::At(retries.saturating_add(1))))
-    });
+    entry.settings.attempts = retries.map(|retries| retries.map(Limit::of_retries));
     let strategy = fields.take("strategy");
-    match strategy.as_ref().and_then(Field::text) {
+    let name = match &strategy {
+        Some(field) => field.text(),
+        None => None,
+    };
+    match name {
         Some("fixedDelay") => {
             let delay = fields.read("delayInterval", |field| span(field, remarks));
             if let Some(delay) = delay {
@@ -69,8 +70,8 @@ fn executions(field: &Field<'_>) -> Entry {
             entry.settings.jitter = Some(Setting::default(Jitter::Factor(Ratio::percent(20))));
             remarks.push(field.remark(
                 RemarkKind::Unmapped,
-                "the first delay is minimumInterval, and that before retry n from 2 on is minimumInterval · (1 + 2^(n-2) · U[0.8, 1.2]): \
-                 in the end half as long as a doubling, as which it is read",
+                "the first delay is minimumInterval, and that before retry n from 2 on is minimumInterval · \
+                 (1 + 2^(n-2) · U[0.8, 1.2]): in the end half as long as a doubling, as which it is read",
             ));
         }
         _ => {
@@ -124,17 +125,17 @@ fn is_options(key: &str, node: &Node) -> bool {
 }
 
 pub(crate) fn read_clients(document: &Node) -> Vec<Entry> {
-    entries(document, |name, field| is_options(name, field.node).then(|| options(field)))
+    entries(document, |name, field| if is_options(name, field.node) { Some(options(field)) } else { None })
 }
 
 fn options(field: &Field<'_>) -> Entry {
     let mut entry = Entry::new(Format::ServiceBus, EntryKind::Call, field.path.clone(), field.span());
     let mut fields = field.fields();
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let retries = fields.take_any(&["maxRetries", "maximumRetries"]).and_then(|field| field.count(remarks));
+    let retries = fields.read_any(&["maxRetries", "maximumRetries"], |field| field.count(remarks));
     let retries = retries.unwrap_or(Setting::default(RETRIES));
     let delay = fields.read("delay", |field| span(field, remarks)).unwrap_or(Setting::default(DELAY));
-    let longest = fields.take_any(&["maxDelay", "maximumDelay"]).and_then(|field| span(&field, remarks));
+    let longest = fields.read_any(&["maxDelay", "maximumDelay"], |field| span(field, remarks));
     let longest = longest.unwrap_or(Setting::default(LONGEST_DELAY));
     let is_fixed = fields.read("mode", |field| {
         field.parse(remarks, "fixed or exponential", |text| match text.to_ascii_lowercase().as_str() {
@@ -160,12 +161,13 @@ fn options(field: &Field<'_>) -> Entry {
     let factor = if is_fixed.value { 1 } else { 2 };
     settings.base = Some(delay.map(|delay| delay.saturating_mul(factor).min(longest.value)));
     settings.multiplier = Some(is_fixed.map(|is_fixed| if is_fixed { 1.0 } else { 2.0 }));
-    settings.cap = (!is_fixed.value).then_some(longest.map(Limit::At));
     settings.jitter = Some(Setting::default(Jitter::Added(delay.value.mul_f64(JITTER))));
     if !is_fixed.value {
+        settings.cap = Some(longest.map(Limit::At));
         remarks.push(field.remark(
             RemarkKind::Note,
-            "8% of the delay is added at random, however long the delays grow, and nothing of it is left at the longest one",
+            "8% of the delay is added at random, however long the delays grow, and nothing of it is left at the \
+             longest one",
         ));
     }
     remarks.push(field.remark(

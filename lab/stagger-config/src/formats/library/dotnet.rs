@@ -42,15 +42,20 @@ pub(crate) fn has_section(node: &Node) -> bool {
 }
 
 pub(super) fn is_section(node: &Node) -> bool {
-    node.get("Retry").is_some_and(|retry| {
-        ["MaxRetryAttempts", "BackoffType", "UseJitter", "MaxDelay", "Delay"]
-            .iter()
-            .any(|name| retry.get(name).is_some())
-    })
+    const OPTIONS: [&str; 5] = ["MaxRetryAttempts", "BackoffType", "UseJitter", "MaxDelay", "Delay"];
+    match node.get("Retry") {
+        Some(retry) => OPTIONS.iter().any(|name| retry.get(name).is_some()),
+        None => false,
+    }
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
-    entries(document, |_, field| is_section(field.node).then(|| section(field.fields(), field.key_span)))
+    entries(
+        document,
+        |_, field| {
+            if is_section(field.node) { Some(section(field.fields(), field.key_span)) } else { None }
+        },
+    )
 }
 
 /// Returns the entries that `read` finds in the fields of a document, by their names; the mappings of others are
@@ -75,7 +80,8 @@ fn walk(node: &Node, path: &str, read: &impl Fn(&str, &Field<'_>) -> Option<Entr
 
 pub(super) fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
     let found = field.duration(remarks, units::time_span, "00:00:02")?;
-    if field.text().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && text != "0") {
+    let text = field.text().unwrap_or("0");
+    if text != "0" && text.bytes().all(|byte| byte.is_ascii_digit()) {
         remarks.push(field.remark(RemarkKind::Note, "a number without colons is a number of days"));
     }
     Some(found)
@@ -85,8 +91,8 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     let mut entry = Entry::new(Format::DotNet, EntryKind::Call, fields.path.clone(), place);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut timeout = |name: &str, default: Duration, remarks: &mut Vec<Remark>| {
-        let inner = fields.read(name, |field| field.fields().take("Timeout"));
-        inner.and_then(|field| span(&field, remarks)).unwrap_or(Setting::default(default)).map(Limit::At)
+        let found = fields.read(name, |field| field.fields().read("Timeout", |field| span(field, remarks)));
+        found.unwrap_or(Setting::default(default)).map(Limit::At)
     };
     settings.attempt_timeout = Some(timeout("AttemptTimeout", ATTEMPT_TIMEOUT, remarks));
     settings.timeout = Some(timeout("TotalRequestTimeout", TOTAL_TIMEOUT, remarks));

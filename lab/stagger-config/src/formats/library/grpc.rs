@@ -23,17 +23,19 @@ pub(crate) fn is_service_config(document: &Node) -> bool {
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
     let config = parse_document(document);
-    let budget = config.throttling.and_then(|throttling| {
-        let (tokens, ratio) = (throttling.max_tokens?.value, throttling.token_ratio_millis?.value);
-        let budget = RetryBudget::Throttle { tokens: f64::from(tokens), ratio: f64::from(ratio) / 1e3 };
-        Some(Setting::stated(budget, throttling.span))
-    });
-    let budget = budget.unwrap_or(Setting::default(RetryBudget::Unlimited));
+    let mut budget = Setting::default(RetryBudget::Unlimited);
+    if let Some(throttling) = config.throttling
+        && let Some(tokens) = throttling.max_tokens
+        && let Some(millis) = throttling.token_ratio_millis
+    {
+        let (tokens, ratio) = (f64::from(tokens.value), f64::from(millis.value) / 1e3);
+        budget = Setting::stated(RetryBudget::Throttle { tokens, ratio }, throttling.span);
+    }
     let mut entries: Vec<Entry> = config.methods.iter().map(|config| method(config, budget)).collect();
     for problem in config.problems {
-        let is_of = |config: &MethodConfig| {
-            let rest = problem.path.strip_prefix(&*config.path);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        let is_of = |config: &MethodConfig| match problem.path.strip_prefix(&*config.path) {
+            Some(rest) => rest.is_empty() || rest.starts_with('.'),
+            None => false,
         };
         // What is wrong with the whole config is told with its first method.
         let at = config.methods.iter().position(is_of).unwrap_or_default();
@@ -47,11 +49,12 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
 
 fn method(config: &MethodConfig, budget: Setting<RetryBudget>) -> Entry {
     let mut entry = Entry::new(Format::Grpc, EntryKind::Timeout, config.path.clone(), config.span);
-    if let Some(span) = config.timeout.and_then(|timeout| timeout.span()) {
+    if let Some(timeout) = config.timeout
+        && let Some(span) = timeout.span()
+    {
         entry.span = span;
     }
-    let timeout = config.timeout.map(|timeout| timeout.map(Limit::At));
-    entry.settings.timeout = Some(timeout.unwrap_or(Setting::default(Limit::None)));
+    entry.settings.timeout = Some(Setting::or_unlimited(config.timeout));
     match &config.attempts {
         Attempts::Single => entry.settings.attempts = Some(Setting::default(Limit::At(1))),
         Attempts::Retry(policy) => {

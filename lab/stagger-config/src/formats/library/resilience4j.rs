@@ -42,7 +42,7 @@ impl Own {
             |name: &str, remarks: &mut Vec<Remark>| fields.duration(name, remarks, units::spring, "500ms");
         let (wait, longest) = (duration("waitDuration", remarks), duration("exponentialMaxWaitDuration", remarks));
         Self {
-            attempts: fields.take_any(&["maxAttempts", "maxRetryAttempts"]).and_then(|field| field.count(remarks)),
+            attempts: fields.read_any(&["maxAttempts", "maxRetryAttempts"], |field| field.count(remarks)),
             wait,
             exponential: fields.flag("enableExponentialBackoff", remarks),
             multiplier: fields.number("exponentialBackoffMultiplier", remarks),

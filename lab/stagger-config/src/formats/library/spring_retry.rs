@@ -129,20 +129,17 @@ fn read_place(place: &Place, mut fields: Fields<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::SpringRetry, place.kind, fields.path.clone(), fields.span);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let enabled = fields.flag("enabled", remarks);
-    if place.needs_enabled && enabled.is_none_or(|enabled| !enabled.value) {
+    if place.needs_enabled && !Setting::value_or(enabled, false) {
         let text = "has no effect without enabled: true";
         let rest = fields.rest();
         remarks.extend(rest.first().map(|field| field.remark(RemarkKind::NoEffect, text)));
-        settings.attempts = Some(Setting {
-            value: Limit::At(1),
-            origin: enabled.map_or(crate::entry::Origin::Default, |enabled| enabled.origin),
-        });
+        settings.attempts = Some(enabled.unwrap_or(Setting::default(false)).map(|_| Limit::At(1)));
         return Some(entry);
     }
-    let attempts = fields.take_any(place.attempts.0).and_then(|field| field.count(remarks));
+    let attempts = fields.read_any(place.attempts.0, |field| field.count(remarks));
     settings.attempts = Some(attempts.unwrap_or(Setting::default(place.attempts.1)).map(Limit::At));
     let mut duration = |(names, default): (&[&str], Duration), remarks: &mut Vec<Remark>| {
-        let found = fields.take_any(names).and_then(|field| length(&field, remarks));
+        let found = fields.read_any(names, |field| length(field, remarks));
         found.unwrap_or(Setting::default(default))
     };
     settings.base = Some(duration(place.base, remarks));
@@ -162,7 +159,10 @@ fn read_place(place: &Place, mut fields: Fields<'_>) -> Option<Entry> {
         }
         Some(flag)
     });
-    settings.jitter = Some(random.map_or(Setting::default(Jitter::None), |random| random.map(|_| Jitter::None)));
+    settings.jitter = Some(match random {
+        Some(random) => random.map(|_| Jitter::None),
+        None => Setting::default(Jitter::None),
+    });
     remarks.push(Remark { kind: RemarkKind::Note, path: fields.path, span: entry.span, text: place.note.to_owned() });
     Some(entry)
 }

@@ -180,7 +180,10 @@ fn duration(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Dura
     if let (seconds @ Some(_), nanos) | (seconds, nanos @ Some(_)) =
         (field.node.get("seconds"), field.node.get("nanos"))
     {
-        let part = |node: Option<&Node>| node.and_then(Node::text).map_or(Some(0), |text| text.parse::<u64>().ok());
+        let part = |node: Option<&Node>| match node {
+            Some(node) => node.text().unwrap_or("0").parse::<u64>().ok(),
+            None => Some(0),
+        };
         let length = Duration::from_secs(part(seconds)?).checked_add(Duration::from_nanos(part(nanos)?))?;
         return Some(Setting::stated(length, field.span()));
     }

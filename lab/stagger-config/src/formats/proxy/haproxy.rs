@@ -45,8 +45,10 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let words: Vec<_> = content.split_whitespace().collect();
         let start = content.chars().take_while(|character| character.is_whitespace()).count() + 1;
         let end = content.trim_end().chars().count() + 1;
-        (!words.is_empty())
-            .then(|| Line { words, span: Span::new(Position::new(at + 1, start), Position::new(at + 1, end)) })
+        if words.is_empty() {
+            return None;
+        }
+        Some(Line { words, span: Span::new(Position::new(at + 1, start), Position::new(at + 1, end)) })
     })
 }
 
@@ -97,13 +99,16 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
     for line in lines(text) {
         if SECTIONS.contains(&line.words[0]) {
             finish(current.take(), &mut defaults, &mut named, &mut entries);
-            let from = line.words.iter().position(|word| *word == "from").and_then(|at| line.words.get(at + 1));
-            let base = from
-                .and_then(|from| named.iter().rev().find(|(name, _)| name == from))
-                .map(|(_, section)| section.clone());
             let title = line.words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+            // Defaults inherit from those that they name only, and other sections from the last defaults.
             let is_defaults = line.words[0] == "defaults";
-            let inherited = base.unwrap_or_else(|| if is_defaults { Section::default() } else { defaults.clone() });
+            let mut inherited = if is_defaults { Section::default() } else { defaults.clone() };
+            let from = line.words.iter().skip_while(|word| **word != "from").nth(1);
+            if let Some(from) = from
+                && let Some((_, section)) = named.iter().rev().find(|(name, _)| name == from)
+            {
+                inherited = section.clone();
+            }
             current = Some((title, line.span, inherited));
         } else if let Some((_, _, section)) = &mut current {
             section.read(&line);

@@ -156,8 +156,10 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     let host = host.split('/').next().unwrap_or_default();
     let group = file.groups.get(host);
     let conditions = named("next_upstream");
-    let words = conditions.map(|found| found.words.iter().skip(1).map(String::as_str).collect::<Vec<_>>());
-    let words = words.unwrap_or_else(|| vec!["error", "timeout"]);
+    let words: Vec<&str> = match conditions {
+        Some(found) => found.words.iter().skip(1).map(String::as_str).collect(),
+        None => vec!["error", "timeout"],
+    };
     let tries = match named("next_upstream_tries") {
         Some(found) => match whole(found.first()) {
             // 0 is no limit.
@@ -240,7 +242,11 @@ impl Limiter<'_> {
     /// Returns the address, the directive and the status with which this server rejects, if it is one of these
     /// addresses and one of these conditions retries that.
     fn retried<'a>(&self, addresses: &'a [String], conditions: &[&str]) -> Option<(&'a str, &'static str, String)> {
-        let address = addresses.iter().find(|address| local(address).is_some_and(|at| self.at.contains(&at)))?;
+        let is_here = |address: &&String| match local(address) {
+            Some(at) => self.at.contains(&at),
+            None => false,
+        };
+        let address = addresses.iter().find(is_here)?;
         self.rejections.iter().find_map(|rejection| {
             let condition = format!("http_{}", rejection.status);
             if conditions.contains(&&*condition) { Some((&**address, rejection.module, condition)) } else { None }
@@ -252,7 +258,8 @@ impl Limiter<'_> {
 fn retried(limiters: &[Limiter<'_>], addresses: &[String], conditions: &[&str]) -> Option<String> {
     let (address, module, condition) = limiters.iter().find_map(|limiter| limiter.retried(addresses, conditions))?;
     Some(format!(
-        "`{condition}` sends again what {module} of the server at {address} rejects, until a server takes it or the tries are used up"
+        "`{condition}` sends again what {module} of the server at {address} rejects, until a server takes it or the \
+         tries are used up"
     ))
 }
 
@@ -312,7 +319,10 @@ fn of_block<'a>(
 ) -> ([Rejection<'a>; 2], Vec<Rejection<'a>>) {
     let rejections = rejections.map(|rejection| {
         let set = block.iter().rev().find(|inner| inner.name().strip_suffix("_status") == Some(rejection.module));
-        set.map_or(rejection, |set| Rejection { status: set.first(), ..rejection })
+        match set {
+            Some(set) => Rejection { status: set.first(), ..rejection },
+            None => rejection,
+        }
     });
     let is_used = |module: &str, block: &[Directive]| block.iter().any(|inner| inner.name() == module);
     let applying = rejections.into_iter().filter(|rejection| {
