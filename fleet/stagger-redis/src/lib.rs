@@ -71,7 +71,7 @@
 //! | `sentinel` | [`Fleet::sentinel`](Fleet#method.sentinel) |
 //! | `cluster` | [`Fleet::cluster`](Fleet#method.cluster) |
 //! | `metrics` | the metrics below |
-//! | `tracing` | a warning when the store is lost, and a line at `INFO` when it is back, with the tracing target `stagger` |
+//! | `tracing` | a warning when the store is lost, and a line at `INFO` when it is back; its target is `stagger` |
 //!
 //! # Metrics
 #![doc = include_str!("metrics.md")]

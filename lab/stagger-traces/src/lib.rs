@@ -11,12 +11,14 @@
 //! let span = |id: u32, start_ms: u64, code: u32| {
 //!     format!(
 //!         r#"{{"traceId": "0a", "spanId": "{id:x}", "parentSpanId": "ff", "name": "GET", "kind": 3,
-//!             "startTimeUnixNano": "{start_ms}000000", "endTimeUnixNano": "{}000000", "status": {{"code": {code}}}}}"#,
+//!             "startTimeUnixNano": "{start_ms}000000", "endTimeUnixNano": "{}000000",
+//!             "status": {{"code": {code}}}}}"#,
 //!         start_ms + 5
 //!     )
 //! };
 //! let file = format!(
-//!     r#"{{"resourceSpans": [{{"resource": {{"attributes": [{{"key": "service.name", "value": {{"stringValue": "shop"}}}}]}},
+//!     r#"{{"resourceSpans": [{{
+//!         "resource": {{"attributes": [{{"key": "service.name", "value": {{"stringValue": "shop"}}}}]}},
 //!         "scopeSpans": [{{"spans": [{}, {}]}}]}}]}}"#,
 //!     span(1, 1_000, 2),
 //!     span(2, 1_200, 1),

@@ -81,26 +81,9 @@ impl Pool {
             return None;
         }
         let slot_length = claim.limits.slot_length() as i64;
-        let settled = now + timing.period as i64 * 5 / 4;
-        let mut state = match self.state {
-            Some(state) if now >= state.at - SECOND as i64 => state,
-            _ => {
-                // There was none, or its slots are those of a clock that has stepped back: all processes report all
-                // that they have counted, and until then nothing is granted.
-                *self = Self::default();
-                State { slot: now / slot_length, counts: Counts::default(), at: now, settle: settled, outstanding: 0 }
-            }
-        };
-        if now - state.at > timing.lease as i64 {
-            state.settle = settled;
-        }
-        // After a step of the clock backwards, settling would last until the old time is reached again.
-        state.settle = state.settle.min(settled);
-        // Time stands still after a small step back.
-        let slot = (now / slot_length).max(state.slot);
-        let behind = slot - now / slot_length;
-        state.counts.shift((slot - state.slot) as u64);
-        (state.slot, state.at) = (slot, now);
+        let mut state = self.state_at(slot_length, timing, now);
+        // How many slots the clock has stepped back: time stands still after a small step.
+        let behind = state.slot - now / slot_length;
 
         let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
         state.outstanding -= returned;
@@ -117,7 +100,7 @@ impl Pool {
             }
             state.add(-1, record.place, &record.counts);
         }
-        let place = Place { first: slot, second: (now - claim.age as i64) / slot_length + behind };
+        let place = Place { first: state.slot, second: (now - claim.age as i64) / slot_length + behind };
         state.add(1, place, &claim.counts);
 
         let (calls, retries) = state.counts.sums();
@@ -144,6 +127,32 @@ impl Pool {
         self.records.insert(id, Record { lease, number: report.number, place, counts: claim.counts });
         self.state = Some(state);
         Some(WindowLease { retries: lease as u64, processes: self.holders.len(), allowed, left })
+    }
+
+    /// Returns the state of now, with its slots moved on.
+    fn state_at(&mut self, slot_length: i64, timing: &Timing, now: i64) -> State {
+        let settled = now + timing.period as i64 * 5 / 4;
+        let mut state = match self.state {
+            Some(state) if now >= state.at - SECOND as i64 => state,
+            _ => {
+                // There was none, or its slots are those of a clock that has stepped back: all processes report all that
+                // they have counted, and until then nothing is granted.
+                *self = Self::default();
+                State { slot: now / slot_length, counts: Counts::default(), at: now, settle: settled, outstanding: 0 }
+            }
+        };
+        if now - state.at > timing.lease as i64 {
+            // Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is
+            // granted.
+            state.settle = settled;
+        }
+        // After a step of the clock backwards, settling would last until the old time is reached again.
+        state.settle = state.settle.min(settled);
+        let slot = (now / slot_length).max(state.slot);
+        state.counts.shift((slot - state.slot) as u64);
+        state.slot = slot;
+        state.at = now;
+        state
     }
 
     /// Forgets who has a lease, as if the store had evicted the set of leases.

@@ -16,8 +16,8 @@ async fn a_failover_by_sentinel_is_followed() {
     let replica = Redis::start(&["--replicaof", "127.0.0.1", &number, "--repl-diskless-sync-delay", "0"]);
     let (port, data) = (Port::reserve().unwrap(), User::current().directory().unwrap());
     let configuration = format!(
-        "bind 127.0.0.1\nport {}\nsentinel monitor shop 127.0.0.1 {number} 1\nsentinel down-after-milliseconds shop 500\n\
-         sentinel failover-timeout shop 3000\n",
+        "bind 127.0.0.1\nport {}\nsentinel monitor shop 127.0.0.1 {number} 1\n\
+         sentinel down-after-milliseconds shop 500\nsentinel failover-timeout shop 3000\n",
         port.number()
     );
     fs::write(data.path().join("sentinel.conf"), configuration).unwrap();

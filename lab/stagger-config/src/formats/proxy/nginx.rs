@@ -170,23 +170,13 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     };
     let note =
         |text: &str| Remark { kind: RemarkKind::Note, path: place.clone(), span: pass.span, text: text.to_owned() };
-    let servers = match group {
-        Some(group) => {
-            remarks.extend(group.remarks.iter().cloned());
-            group.servers.max(1)
-        }
-        None => {
-            if host.contains('$') {
-                remarks.push(note("the server is in a variable: how many there are is not in the file"));
-            } else if !host.starts_with("unix:")
-                && host.split(':').next().is_some_and(|name| name.parse::<core::net::IpAddr>().is_err())
-            {
-                remarks
-                    .push(note("a name with several addresses is tried once per address, which the file does not say"));
-            }
-            1
-        }
-    };
+    let mut servers = 1;
+    if let Some(group) = group {
+        remarks.extend(group.remarks.iter().cloned());
+        servers = group.servers.max(1);
+    } else {
+        remarks.extend(unknown_number(host).map(note));
+    }
     let attempts = if words == ["off"] { 1 } else { servers.min(Setting::value_or(tries, u32::MAX)) };
     let origin = match (tries, conditions) {
         (Some(tries), _) if tries.value <= servers => tries.origin,
@@ -218,6 +208,18 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         }
     }
     entry
+}
+
+/// Says why the file does not tell how many servers a host has.
+fn unknown_number(host: &str) -> Option<&'static str> {
+    if host.contains('$') {
+        return Some("the server is in a variable: how many there are is not in the file");
+    }
+    let (name, _) = host.split_once(':').unwrap_or((host, ""));
+    if host.starts_with("unix:") || name.parse::<core::net::IpAddr>().is_ok() {
+        return None;
+    }
+    Some("a name with several addresses is tried once per address, which the file does not say")
 }
 
 /// The status of a rejection unless `limit_req_status` or `limit_conn_status` says otherwise.
