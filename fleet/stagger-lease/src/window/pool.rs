@@ -135,8 +135,8 @@ impl Pool {
         let mut state = match self.state {
             Some(state) if now >= state.at - SECOND as i64 => state,
             _ => {
-                // There was none, or its slots are those of a clock that has stepped back: all processes report all that
-                // they have counted, and until then nothing is granted.
+                // There was none, or its slots are those of a clock that has stepped back: all processes report all
+                // that they have counted, and until then nothing is granted.
                 *self = Self::default();
                 State { slot: now / slot_length, counts: Counts::default(), at: now, settle: settled, outstanding: 0 }
             }
