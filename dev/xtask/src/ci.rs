@@ -7,8 +7,7 @@ use std::time::Instant;
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::steps::{
-    doc, docs_rs, examples, features, format, fuzz, js, lint, loom, no_std, packages, prose, public_api, rooms, test,
-    type_parameters,
+    doc, docs_rs, examples, features, format, fuzz, js, lint, loom, no_std, packages, public_api, test,
 };
 use crate::{Error, Result};
 
@@ -27,26 +26,15 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 14] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
-    Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
-    Step {
-        name: "rooms",
-        about: "few modules at the top of each crate, and imports in one direction",
-        run: rooms::run,
-    },
     Step { name: "lint", about: "clippy reports nothing", run: lint::run },
     Step { name: "test", about: "unit and integration tests with all features", run: test::run },
     Step { name: "js", about: "the JavaScript client: types, tests, and what is in its package", run: js::run },
     Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
     Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
     Step { name: "doc", about: "rustdoc reports nothing", run: doc::run },
-    Step {
-        name: "type-parameters",
-        about: "no implementation and no public type has too many",
-        run: type_parameters::run,
-    },
     Step { name: "public-api", about: "public interfaces match docs/public-api", run: public_api::run },
     Step { name: "docs-rs", about: "docs.rs can build the documentation of each library", run: docs_rs::run },
     Step {
@@ -188,16 +176,13 @@ mod tests {
     #[test]
     fn an_unknown_step_is_an_error_that_lists_the_steps() {
         let error = parse(&["--only", "tests"]).err().unwrap().to_string();
-        assert!(
-            error.contains("unknown step `tests`; expected one of packages, format, prose, rooms, lint, test,"),
-            "{error}"
-        );
+        assert!(error.contains("unknown step `tests`; expected one of packages, format, lint, test, js,"), "{error}");
     }
 
     #[test]
     fn all_steps_run_unless_some_are_named() {
         assert_eq!(selected(&[]).len(), STEPS.len());
-        assert_eq!(selected(&["rooms"]).iter().map(|step| step.name).collect::<Vec<_>>(), ["rooms"]);
+        assert_eq!(selected(&["lint"]).iter().map(|step| step.name).collect::<Vec<_>>(), ["lint"]);
     }
 
     #[test]

@@ -5,19 +5,16 @@ mod commands;
 mod count;
 mod crates;
 mod files;
-mod prose;
 mod public_api;
 #[cfg(test)]
 mod public_dependencies;
 mod release;
-mod rooms;
 mod rust_version;
 mod rustdoc;
 mod shell;
 mod steps;
 mod targets;
 mod tool;
-mod type_parameters;
 #[cfg(test)]
 mod workflows;
 mod workspace;
@@ -27,8 +24,8 @@ use std::process::ExitCode;
 
 use crate::commands::{
     autobahn, bench, book, checksums, deb, deny, dist, image, js_package, js_runtimes, lowest, msrv, mutants, package,
-    prose as prose_command, public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, size,
-    soak, truth, tsan, vectors, wasm, windows,
+    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, soak, tsan, vectors, wasm,
+    windows,
 };
 
 /// A message for the terminal.
@@ -42,7 +39,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 29] = [
+const COMMANDS: [Command; 26] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "book", about: "build the guide as a book, and follow its links", run: book::run },
     Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
@@ -94,19 +91,8 @@ const COMMANDS: [Command; 29] = [
         about: "compare the public interfaces with their snapshots; --bless rewrites them",
         run: public_api_command::run,
     },
-    Command {
-        name: "prose",
-        about: "list functions documented without a verb, and sentences without a subject",
-        run: prose_command::run,
-    },
-    Command {
-        name: "truth",
-        about: "try in random circumstances whether the tools say what the simulator computes",
-        run: truth::run,
-    },
     Command { name: "tsan", about: "run every guard under four threads with ThreadSanitizer", run: tsan::run },
     Command { name: "vectors", about: "write the golden vectors of the JavaScript client", run: vectors::run },
-    Command { name: "size", about: "count the lines of each crate", run: size::run },
     Command {
         name: "semver",
         about: "check that the version fits the changes of the public interface (cargo-semver-checks)",

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::Result;
 use crate::shell::Shell;
@@ -60,18 +60,8 @@ impl Rustdoc {
     ///
     /// If rustdoc fails, or if this toolchain writes another version of the JSON than [`FORMAT`].
     pub(crate) fn generate(package: &Package) -> Result<Self> {
-        Self::generate_with(package, &[])
-    }
-
-    /// Documents the library like [`generate`](Self::generate), with its private and hidden items. It replaces the file of the
-    /// public ones.
-    pub(crate) fn generate_private(package: &Package) -> Result<Self> {
-        Self::generate_with(package, &["--document-private-items", "--document-hidden-items", "--cap-lints", "allow"])
-    }
-
-    fn generate_with(package: &Package, arguments: &[&str]) -> Result<Self> {
         let cargo = Shell::cargo("rustdoc --quiet --lib --all-features --package").args([&package.name]);
-        let cargo = cargo.args(["--", "-Z", "unstable-options", "--output-format", "json"]).args(arguments);
+        let cargo = cargo.args(["--", "-Z", "unstable-options", "--output-format", "json"]);
         with_unstable_options(cargo)?.run()?;
         let directory = Workspace::here()?.target_directory.join("doc");
         let path = directory.join(format!("{}.json", package.name.replace('-', "_")));
@@ -115,12 +105,6 @@ impl Rustdoc {
                 names.insert(name.to_owned());
             }
         }
-    }
-
-    /// Returns every item that the library defines, after the expansion of macros.
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Value> {
-        let items = self.json["index"].as_object().into_iter().flat_map(Map::values);
-        items.filter(|item| item["crate_id"] == 0)
     }
 
     fn crate_name(&self) -> String {

@@ -11,8 +11,5 @@ pub(crate) mod lint;
 pub(crate) mod loom;
 pub(crate) mod no_std;
 pub(crate) mod packages;
-pub(crate) mod prose;
 pub(crate) mod public_api;
-pub(crate) mod rooms;
 pub(crate) mod test;
-pub(crate) mod type_parameters;
