@@ -1,7 +1,8 @@
-//! Every guard under four threads, for ThreadSanitizer: `cargo xtask tsan` runs it.
+//! Every guard under four threads, for ThreadSanitizer on x86-64 Linux:
 //!
 //! ```sh
-//! cargo run --release -p stagger-core --example stress -- 1000000
+//! RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" TSAN_OPTIONS=halt_on_error=1 \
+//!   cargo run --release -p stagger-core --example stress --target x86_64-unknown-linux-gnu --target-dir target/tsan -- 300000
 //! ```
 //!
 //! The argument is the number of calls per guard and thread. Threads are joined by their handles alone, because the

@@ -23,9 +23,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::commands::{
-    autobahn, bench, book, checksums, deb, deny, dist, image, js_package, js_runtimes, lowest, msrv, mutants, package,
-    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, soak, tsan, vectors, wasm,
-    windows,
+    autobahn, book, checksums, deb, deny, dist, image, js_package, js_runtimes, lowest, msrv, package,
+    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, vectors, wasm,
 };
 
 /// A message for the terminal.
@@ -39,24 +38,13 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 26] = [
+const COMMANDS: [Command; 21] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
     Command { name: "book", about: "build the guide as a book, and follow its links", run: book::run },
-    Command { name: "bench", about: "run the benchmarks against other crates", run: bench::run },
-    Command {
-        name: "soak",
-        about: "kill a server fifty times under 2,000 WebSocket clients; takes minutes",
-        run: soak::run,
-    },
     Command {
         name: "autobahn",
         about: "run the conformance tests of the Autobahn Test Suite; takes minutes and needs Python 2.7",
         run: autobahn::run,
-    },
-    Command {
-        name: "mutants",
-        about: "check that tests of stagger-core fail when its code is changed (cargo-mutants)",
-        run: mutants::run,
     },
     Command {
         name: "deny",
@@ -84,14 +72,12 @@ const COMMANDS: [Command; 26] = [
         about: "build each library with the lowest versions of its dependencies that it accepts",
         run: lowest::run,
     },
-    Command { name: "windows", about: "compile all crates for Windows, without linking", run: windows::run },
     Command { name: "wasm", about: "run seeds and calls on WebAssembly without a host, in Node", run: wasm::run },
     Command {
         name: "public-api",
         about: "compare the public interfaces with their snapshots; --bless rewrites them",
         run: public_api_command::run,
     },
-    Command { name: "tsan", about: "run every guard under four threads with ThreadSanitizer", run: tsan::run },
     Command { name: "vectors", about: "write the golden vectors of the JavaScript client", run: vectors::run },
     Command {
         name: "semver",

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::Result;
-use crate::rust_version::Version;
 use crate::shell::Shell;
 use crate::workspace;
 
@@ -26,15 +25,6 @@ pub(crate) fn select(cargo: Shell, target: &str, library: &str, directory: &str)
     }
     let cargo = cargo.args([format!("-Zbuild-std={library}")]);
     Ok(Some(cargo.env("RUSTC", DEBIAN[0]).env("RUSTC_BOOTSTRAP", "1")))
-}
-
-/// Returns the version of the compiler that [`select`] uses for a target; `None` if there is none.
-pub(crate) fn version_for(target: &str) -> Result<Option<Version>> {
-    if is_installed(target)? {
-        let own = Shell::new("rustc").args(["--version"]).output()?;
-        return Ok(own.split_ascii_whitespace().nth(1).and_then(Version::parse));
-    }
-    Ok(if DEBIAN.iter().all(|path| Path::new(path).exists()) { Version::of(DEBIAN[0]) } else { None })
 }
 
 /// Returns the path of the linker for targets without a C compiler, which rustup installs with every toolchain.

@@ -1,7 +1,6 @@
 //! The commands besides `ci`, one file each.
 
 pub(crate) mod autobahn;
-pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod checksums;
 pub(crate) mod deb;
@@ -12,7 +11,6 @@ pub(crate) mod js_package;
 pub(crate) mod js_runtimes;
 pub(crate) mod lowest;
 pub(crate) mod msrv;
-pub(crate) mod mutants;
 pub(crate) mod package;
 pub(crate) mod public_api;
 pub(crate) mod release_check;
@@ -20,8 +18,5 @@ pub(crate) mod release_notes;
 pub(crate) mod rpm;
 pub(crate) mod sbom;
 pub(crate) mod semver;
-pub(crate) mod soak;
-pub(crate) mod tsan;
 pub(crate) mod vectors;
 pub(crate) mod wasm;
-pub(crate) mod windows;
