@@ -6,10 +6,8 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::steps::{
-    doc, docs_rs, examples, features, format, fuzz, js, lint, loom, no_std, packages, public_api, test,
-};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::{debian, javascript, lint, rustdoc, targets, testing};
 
 /// What a step reports besides that it passed, such as a number of tests.
 pub(crate) type Note = Option<String>;
@@ -27,28 +25,36 @@ struct Step {
 
 /// The steps in order: those that are cheap and likely to fail come first.
 const STEPS: [Step; 14] = [
-    Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
-    Step { name: "format", about: "rustfmt reports no difference", run: format::run },
-    Step { name: "lint", about: "clippy reports nothing", run: lint::run },
-    Step { name: "test", about: "unit and integration tests with all features", run: test::run },
-    Step { name: "js", about: "the JavaScript client: types, tests, and what is in its package", run: js::run },
-    Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
-    Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
-    Step { name: "doc", about: "rustdoc reports nothing", run: doc::run },
-    Step { name: "public-api", about: "public interfaces match docs/public-api", run: public_api::run },
-    Step { name: "docs-rs", about: "docs.rs can build the documentation of each library", run: docs_rs::run },
+    Step { name: "packages", about: "installs the system packages that the tests need", run: debian::run },
+    Step { name: "format", about: "rustfmt reports no difference", run: lint::format },
+    Step { name: "lint", about: "clippy reports nothing", run: lint::clippy },
+    Step { name: "test", about: "unit and integration tests with all features", run: testing::unit_and_integration },
+    Step {
+        name: "js",
+        about: "the JavaScript client: types, tests, and what is in its package",
+        run: javascript::step,
+    },
+    Step { name: "doc-test", about: "examples in the documentation", run: testing::doc_tests },
+    Step { name: "examples", about: "each example runs and exits with 0", run: testing::examples },
+    Step { name: "doc", about: "rustdoc reports nothing", run: rustdoc::pages },
+    Step { name: "public-api", about: "public interfaces match docs/public-api", run: rustdoc::public_api_step },
+    Step {
+        name: "docs-rs",
+        about: "docs.rs can build the documentation of each library",
+        run: rustdoc::pages_of_docs_rs,
+    },
     Step {
         name: "features",
         about: "published crates with no feature, each feature alone, and all",
-        run: features::run,
+        run: lint::features,
     },
     Step {
         name: "no-std",
         about: "stagger-core links without the standard library, and builds for small targets",
-        run: no_std::run,
+        run: targets::no_std,
     },
-    Step { name: "fuzz", about: "each fuzz target for a limited time", run: fuzz::run },
-    Step { name: "loom", about: "lock-free code under every interleaving", run: loom::run },
+    Step { name: "fuzz", about: "each fuzz target for a limited time", run: testing::fuzz },
+    Step { name: "loom", about: "lock-free code under every interleaving", run: testing::loom },
 ];
 
 const USAGE: &str = "\

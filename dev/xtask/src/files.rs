@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Result;
+use crate::error::Result;
 use crate::workspace::root;
 
 /// Returns the path from the root of the workspace.

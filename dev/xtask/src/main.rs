@@ -1,20 +1,23 @@
 //! `cargo xtask`: the checks of CI, and the tasks before a release.
 
+mod autobahn;
 mod ci;
-mod commands;
-mod count;
-mod crates;
+mod debian;
+mod error;
 mod files;
-mod public_api;
+mod javascript;
+mod lint;
+mod package;
 #[cfg(test)]
 mod public_dependencies;
 mod release;
-mod rust_version;
 mod rustdoc;
 mod shell;
-mod steps;
 mod targets;
+mod testing;
 mod tool;
+mod vectors;
+mod versions;
 #[cfg(test)]
 mod workflows;
 mod workspace;
@@ -22,14 +25,8 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::commands::{
-    autobahn, book, checksums, deb, deny, dist, image, js_package, js_runtimes, lowest, msrv, package,
-    public_api as public_api_command, release_check, release_notes, rpm, sbom, semver, vectors, wasm,
-};
-
-/// A message for the terminal.
-type Error = Box<dyn core::error::Error>;
-type Result<T = ()> = core::result::Result<T, Error>;
+use crate::error::Result;
+use crate::release::{archive, bill, check, program};
 
 /// A subcommand. It gets the arguments that follow its name.
 struct Command {
@@ -40,7 +37,7 @@ struct Command {
 
 const COMMANDS: [Command; 21] = [
     Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
-    Command { name: "book", about: "build the guide as a book, and follow its links", run: book::run },
+    Command { name: "book", about: "build the guide as a book, and follow its links", run: testing::book },
     Command {
         name: "autobahn",
         about: "run the conformance tests of the Autobahn Test Suite; takes minutes and needs Python 2.7",
@@ -49,7 +46,7 @@ const COMMANDS: [Command; 21] = [
     Command {
         name: "deny",
         about: "check licenses, bans and sources of the dependencies (cargo-deny)",
-        run: deny::run,
+        run: tool::deny,
     },
     Command {
         name: "package",
@@ -59,59 +56,63 @@ const COMMANDS: [Command; 21] = [
     Command {
         name: "js-package",
         about: "pack the JavaScript client, check the package with publint and attw of npm, and use it in a program",
-        run: js_package::run,
+        run: javascript::package,
     },
     Command {
         name: "js-runtimes",
         about: "run the JavaScript client in other runtimes; --node PATH, --deno PATH, --bun PATH",
-        run: js_runtimes::run,
+        run: javascript::in_runtimes,
     },
-    Command { name: "msrv", about: "build the libraries with the oldest Rust that they promise", run: msrv::run },
+    Command { name: "msrv", about: "build the libraries with the oldest Rust that they promise", run: versions::msrv },
     Command {
         name: "lowest",
         about: "build each library with the lowest versions of its dependencies that it accepts",
-        run: lowest::run,
+        run: versions::lowest,
     },
-    Command { name: "wasm", about: "run seeds and calls on WebAssembly without a host, in Node", run: wasm::run },
+    Command { name: "wasm", about: "run seeds and calls on WebAssembly without a host, in Node", run: targets::wasm },
     Command {
         name: "public-api",
         about: "compare the public interfaces with their snapshots; --bless rewrites them",
-        run: public_api_command::run,
+        run: rustdoc::public_api,
     },
     Command { name: "vectors", about: "write the golden vectors of the JavaScript client", run: vectors::run },
     Command {
         name: "semver",
         about: "check that the version fits the changes of the public interface (cargo-semver-checks)",
-        run: semver::run,
+        run: tool::semver,
     },
     Command {
         name: "release-check",
         about: "refuse the release of a version while anything is missing",
-        run: release_check::run,
+        run: check::check,
     },
     Command {
         name: "release-notes",
         about: "print the section of a version in the changelog",
-        run: release_notes::run,
+        run: check::notes_command,
     },
     Command {
         name: "dist",
         about: "pack the program with its man pages and completions; --target TARGET",
-        run: dist::run,
+        run: program::dist_command,
     },
-    Command { name: "deb", about: "build the Debian package of the program; --target TARGET", run: deb::run },
-    Command { name: "rpm", about: "build the RPM package of the program; --target TARGET", run: rpm::run },
+    Command { name: "deb", about: "build the Debian package of the program; --target TARGET", run: program::deb },
+    Command { name: "rpm", about: "build the RPM package of the program; --target TARGET", run: program::rpm },
     Command {
         name: "image",
         about: "lay out the context of the container image from archives of static programs",
-        run: image::run,
+        run: archive::image,
     },
     Command {
         name: "sbom",
         about: "list what the program is built from, as CycloneDX (cargo-cyclonedx)",
-        run: sbom::run,
+        run: bill::sbom,
     },
-    Command { name: "checksums", about: "write the checksums of the files in target/artifacts", run: checksums::run },
+    Command {
+        name: "checksums",
+        about: "write the checksums of the files in target/artifacts",
+        run: archive::checksums_command,
+    },
 ];
 
 fn main() -> ExitCode {

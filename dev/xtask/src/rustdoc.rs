@@ -1,17 +1,69 @@
-//! The interface of a library as rustdoc describes it, in JSON.
+//! What rustdoc makes of the libraries: their pages, as here and on docs.rs, and their public interfaces.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::{env, fs};
 
 use serde_json::Value;
 
-use crate::Result;
+use crate::ci::{Note, Options};
+use crate::error::Result;
 use crate::shell::Shell;
-use crate::workspace::{Package, Workspace, text};
+use crate::workspace::{Package, Workspace, everything, root, text};
+
+pub(crate) fn pages(_: &Options) -> Result<Note> {
+    Shell::cargo("doc --no-deps").args(everything()?).env("RUSTDOCFLAGS", "-D warnings").run()?;
+    Ok(None)
+}
+
+/// Documents each published library with exactly the features and arguments of its `package.metadata.docs.rs`.
+///
+/// docs.rs has a nightly toolchain, where `cfg(docsrs)` enables unstable features; with `RUSTC_BOOTSTRAP` the stable one
+/// accepts them, too.
+pub(crate) fn pages_of_docs_rs(_: &Options) -> Result<Note> {
+    let workspace = Workspace::here()?;
+    let libraries: Vec<_> = workspace.published().filter(|package| package.is_library()).collect();
+    for library in &libraries {
+        let settings = DocsRs::of(library)?;
+        let cargo = Shell::cargo("rustdoc --quiet --lib --package").args([&library.name]).args(settings.features);
+        with_unstable_options(cargo.args(["--", "-D", "warnings"]).args(settings.rustdoc))?.run()?;
+    }
+    Ok(Some(format!("{} libraries", libraries.len())))
+}
+
+/// What a manifest asks of docs.rs.
+#[derive(Debug, Default, PartialEq)]
+struct DocsRs {
+    features: Vec<String>,
+    rustdoc: Vec<String>,
+}
+
+impl DocsRs {
+    fn of(package: &Package) -> Result<Self> {
+        Self::parse(&package.manifest("metadata")["docs"]["rs"])
+            .map_err(|error| format!("{}: {error} in [package.metadata.docs.rs]", package.name).into())
+    }
+
+    /// # Errors
+    ///
+    /// If the table has a key that is not translated here: ignoring it would check something else than what docs.rs builds.
+    fn parse(table: &Value) -> core::result::Result<Self, String> {
+        let mut settings = Self::default();
+        let strings = |value: &Value| -> Vec<String> { value.as_array().into_iter().flatten().map(text).collect() };
+        for (key, value) in table.as_object().ok_or("no settings")? {
+            match key.as_str() {
+                "all-features" if *value == true => settings.features.push("--all-features".to_owned()),
+                "no-default-features" if *value == true => settings.features.push("--no-default-features".to_owned()),
+                "features" => settings.features.push(format!("--features={}", strings(value).join(","))),
+                "rustdoc-args" => settings.rustdoc = strings(value),
+                other => return Err(format!("unknown setting `{other} = {value}`")),
+            }
+        }
+        Ok(settings)
+    }
+}
 
 /// The version of the JSON that the `public-api` dependency reads. Each toolchain writes one version.
 const FORMAT: u64 = 57;
@@ -116,11 +168,123 @@ impl Rustdoc {
     }
 }
 
+/// The directory of the snapshots, one file per library, so that a change of an interface shows up in a diff.
+const SNAPSHOTS: &str = "docs/public-api";
+
+/// The library that most users import from.
+const FACADE: &str = "stagger";
+
+/// The limit for the names in the root of [`FACADE`]. Others belong into a module.
+const ROOT_NAMES: usize = 60;
+
+/// Compares each interface with its snapshot, prints the lines that differ, and returns a summary.
+///
+/// # Errors
+///
+/// If an interface differs, or if the root of [`FACADE`] has more than [`ROOT_NAMES`] names.
+pub(crate) fn compare() -> Result<String> {
+    let libraries = libraries()?;
+    let mut changed = Vec::new();
+    for (name, rustdoc) in &libraries {
+        let interface = interface(rustdoc)?;
+        let snapshot = fs::read_to_string(root().join(SNAPSHOTS).join(format!("{name}.txt"))).unwrap_or_default();
+        if snapshot != interface {
+            println!("{name} differs from {SNAPSHOTS}/{name}.txt:\n{}", diff(&snapshot, &interface));
+            changed.push(name.as_str());
+        }
+    }
+    if !changed.is_empty() {
+        let names = changed.join(", ");
+        let advice = "if intended: cargo xtask public-api --bless";
+        return Err(format!("the interface differs from {SNAPSHOTS}: {names}; {advice}").into());
+    }
+    let names = root_names(FACADE, &libraries);
+    if names.len() > ROOT_NAMES {
+        println!("{}", names.iter().cloned().collect::<Vec<_>>().join("\n"));
+        return Err(format!("the root of {FACADE} has {} names, more than {ROOT_NAMES}", names.len()).into());
+    }
+    Ok(format!("{} libraries; {} names in the root of {FACADE}", libraries.len(), names.len()))
+}
+
+/// Writes the snapshots.
+pub(crate) fn bless() -> Result {
+    let directory = root().join(SNAPSHOTS);
+    fs::create_dir_all(&directory)?;
+    for (name, rustdoc) in libraries()? {
+        fs::write(directory.join(format!("{name}.txt")), interface(&rustdoc)?)?;
+    }
+    Ok(())
+}
+
+/// Returns the name and the rustdoc JSON of each published library.
+fn libraries() -> Result<Vec<(String, Rustdoc)>> {
+    let workspace = Workspace::here()?;
+    let libraries = workspace.published().filter(|package| package.is_library());
+    libraries.map(|package| Ok((package.name.clone(), Rustdoc::generate(package)?))).collect()
+}
+
+/// Returns the names in the root of a library, including those that it re-exports from the other libraries.
+fn root_names(name: &str, libraries: &[(String, Rustdoc)]) -> BTreeSet<String> {
+    let all: Vec<_> = libraries.iter().map(|(_, rustdoc)| rustdoc).collect();
+    let library = libraries.iter().find(|(other, _)| other == name);
+    library.map(|(_, rustdoc)| rustdoc.root_names(&all)).unwrap_or_default()
+}
+
+/// Renders an interface, an item per line, without the items of blanket and auto trait implementations. A derived
+/// implementation is its `impl` line alone.
+fn interface(rustdoc: &Rustdoc) -> Result<String> {
+    let builder = public_api::Builder::from_rustdoc_json(rustdoc.path());
+    let builder = builder.omit_blanket_impls(true).omit_auto_trait_impls(true);
+    let shown = builder.clone().omit_auto_derived_impls(true).build()?.to_string();
+    let shown: BTreeSet<_> = shown.lines().collect();
+    let all = builder.build()?.to_string();
+    // `derive(PartialEq)` also marks the type for the compiler.
+    let is_derived = |line: &str| line.starts_with("impl") && !line.contains("::StructuralPartialEq for ");
+    let lines = all.lines().filter(|line| shown.contains(line) || is_derived(line));
+    Ok(lines.flat_map(|line| [line, "\n"]).collect())
+}
+
+/// Returns the lines that occur in only one of the two texts: first those of `old` (`-`), then those of `new` (`+`).
+fn diff(old: &str, new: &str) -> String {
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
+    let removed = old.lines().filter(|line| !after.contains(line)).map(|line| format!("-{line}\n"));
+    let added = new.lines().filter(|line| !before.contains(line)).map(|line| format!("+{line}\n"));
+    removed.chain(added).collect()
+}
+
+pub(crate) fn public_api(arguments: &[OsString]) -> Result {
+    match arguments {
+        [] => compare().map(|compared| println!("{compared}: the snapshots match")),
+        [argument] if argument == "--bless" => bless(),
+        _ => Err("the only argument is --bless, which rewrites the snapshots".into()),
+    }
+}
+
+pub(crate) fn public_api_step(_: &Options) -> Result<Note> {
+    compare().map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn settings_of_docs_rs_become_arguments_of_cargo_and_rustdoc() {
+        let table = json!({ "all-features": true, "rustdoc-args": ["--cfg", "docsrs"] });
+        let settings = DocsRs::parse(&table).unwrap();
+        assert_eq!(settings.features, ["--all-features"]);
+        assert_eq!(settings.rustdoc, ["--cfg", "docsrs"]);
+        let settings = DocsRs::parse(&json!({ "features": ["a", "b"], "no-default-features": true })).unwrap();
+        assert_eq!(settings.features, ["--features=a,b", "--no-default-features"]);
+    }
+
+    #[test]
+    fn a_setting_of_docs_rs_that_is_not_checked_is_an_error() {
+        assert_eq!(DocsRs::parse(&json!({ "targets": ["a"] })).unwrap_err(), "unknown setting `targets = [\"a\"]`");
+        assert_eq!(DocsRs::parse(&Value::Null).unwrap_err(), "no settings");
+    }
 
     fn rustdoc(json: Value) -> Rustdoc {
         Rustdoc { path: PathBuf::new(), json }
@@ -145,5 +309,12 @@ mod tests {
         } }));
         let names = library.root_names(&[&core]);
         assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), ["B", "Policy", "inner_fn", "retry"]);
+    }
+
+    #[test]
+    fn diff_has_the_lines_of_one_side_only() {
+        assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), "-b\n+d\n");
+        assert_eq!(diff("", "a\n"), "+a\n");
+        assert_eq!(diff("a\n", "a\n"), "");
     }
 }

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use crate::{Result, workspace};
+use crate::error::Result;
+use crate::workspace;
 
 /// A command line to run.
 pub(crate) struct Shell(Command);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::Result;
+use crate::error::Result;
 use crate::shell::Shell;
 
 /// The packages of one manifest, as `cargo metadata` describes them.

@@ -1,6 +1,7 @@
 //! Archives and checksums that depend on the content of their files only.
 
 use core::fmt::Write;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,8 +10,10 @@ use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
 
-use crate::Result;
+use super::program::{dist, write};
+use crate::error::Result;
 use crate::files::entries;
+use crate::workspace::root;
 
 /// A file in an archive.
 pub(crate) struct Entry {
@@ -75,6 +78,47 @@ pub(crate) fn checksums(directory: &Path, own: &str) -> Result<String> {
     Ok(lines)
 }
 
+/// The architectures of an image, as container tools name them, with the beginning of the targets' names.
+const ARCHITECTURES: [(&str, &str); 2] = [("amd64", "x86_64-"), ("arm64", "aarch64-")];
+
+/// Lays out what `docker build` needs: the program from each of the archives that are named, and the Dockerfile.
+pub(crate) fn image(arguments: &[OsString]) -> Result {
+    if arguments.is_empty() {
+        return Err("name the archives of statically linked programs, one for each architecture".into());
+    }
+    let context = dist()?.join("image");
+    for archive in arguments {
+        let content = unpacked(Path::new(archive), "stagger")?;
+        let program = Entry { path: "stagger".to_owned(), content, is_executable: true };
+        write(&context.join(architecture(Path::new(archive))?), &[program])?;
+    }
+    fs::copy(root().join(".github/Dockerfile"), context.join("Dockerfile"))?;
+    println!("{}", context.display());
+    Ok(())
+}
+
+/// Returns the architecture that the name of an archive contains.
+fn architecture(archive: &Path) -> Result<&'static str> {
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    let found = ARCHITECTURES.iter().find(|(_, target)| name.contains(&format!("-{target}")));
+    Ok(found.ok_or_else(|| format!("no image is built for the target of {name}"))?.0)
+}
+
+/// The name of the file with the checksums of the others.
+const SUMS: &str = "SHA256SUMS";
+
+/// Writes the checksums of the files of a release, in the format that `sha256sum --check` reads.
+pub(crate) fn checksums_command(arguments: &[OsString]) -> Result {
+    if !arguments.is_empty() {
+        return Err("takes no arguments".into());
+    }
+    let dist = dist()?;
+    let sums = checksums(&dist, SUMS)?;
+    fs::write(dist.join(SUMS), &sums)?;
+    print!("{sums}");
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +171,16 @@ mod tests {
         let want = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a\n\
                     ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b\n";
         assert_eq!(checksums(directory.path(), "SHA256SUMS").unwrap(), want);
+    }
+
+    #[test]
+    fn the_architecture_of_an_image_is_that_of_the_archive() {
+        for (name, want) in [
+            ("target/artifacts/stagger-0.1.0-x86_64-unknown-linux-musl.tar.gz", Some("amd64")),
+            ("stagger-0.1.0-aarch64-unknown-linux-musl.tar.gz", Some("arm64")),
+            ("stagger-0.1.0-riscv64gc-unknown-linux-musl.tar.gz", None),
+        ] {
+            assert_eq!(architecture(Path::new(name)).ok(), want, "{name}");
+        }
     }
 }

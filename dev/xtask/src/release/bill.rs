@@ -1,11 +1,15 @@
 //! The bill of materials of the program, as cargo-cyclonedx writes it for the whole workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
 
 use serde_json::Value;
 
-use crate::Result;
-use crate::workspace::text;
+use super::program::{Program, dist, sources, time};
+use crate::error::Result;
+use crate::tool;
+use crate::workspace::{Workspace, text};
 
 /// Where a purl of the tool names a directory of this machine.
 const DIRECTORY: &str = "?download_url=file://";
@@ -65,6 +69,31 @@ fn resolve(reference: &mut Value, names: &BTreeMap<String, Value>) -> bool {
         }
         None => false,
     }
+}
+
+/// The name that the tool gives its file in each package of the workspace.
+const NAME: &str = "bill-of-materials";
+
+/// Writes the bill of materials of the program: every package that it is built from, with version, license and checksum.
+pub(crate) fn sbom(arguments: &[OsString]) -> Result {
+    let target = Program::target(arguments)?;
+    let tool =
+        tool::pinned("cyclonedx", "0.5.9")?.args(["--format", "json", "--spec-version", "1.5", "--no-build-deps"]);
+    let tool = tool.args(["--target", &target, "--override-filename", NAME]);
+    tool.env("SOURCE_DATE_EPOCH", time()?.to_string()).run()?;
+    let written = dist()?.join(format!("stagger-{target}.cdx.json"));
+    for package in Workspace::here()?.packages {
+        let found = package.directory().join(NAME).with_extension("json");
+        if package.name == "stagger-cli" {
+            fs::write(&written, published(&fs::read_to_string(&found)?, &sources(&target)?)?)?;
+        }
+        // The other packages have a bill of their own, which is not published.
+        if found.is_file() {
+            fs::remove_file(found)?;
+        }
+    }
+    println!("{}", written.display());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
-//! What a release consists of: its changelog, the conditions for it, and the files that are published.
+//! What a release consists of: the conditions for it, the files that are published, and their bill of materials.
 
 pub(crate) mod archive;
 pub(crate) mod bill;
-pub(crate) mod changelog;
-pub(crate) mod notices;
-pub(crate) mod readiness;
-pub(crate) mod stage;
+pub(crate) mod check;
+pub(crate) mod program;

@@ -1,9 +1,0 @@
-use crate::Result;
-use crate::ci::{Note, Options};
-use crate::shell::Shell;
-use crate::workspace::everything;
-
-pub(crate) fn run(_: &Options) -> Result<Note> {
-    Shell::cargo("doc --no-deps").args(everything()?).env("RUSTDOCFLAGS", "-D warnings").run()?;
-    Ok(None)
-}

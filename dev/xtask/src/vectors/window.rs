@@ -1,0 +1,81 @@
+use core::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use stagger_core::budget::Window;
+use stagger_core::guard::BudgetPermit;
+use stagger_core::{Budget as _, FailureKind, Instant, Ratio, Seed};
+
+use super::hex;
+use crate::error::Result;
+
+const SEEDS: u64 = 40;
+const EVENTS: u64 = 400;
+
+/// The length of a window in milliseconds, its share in millionths, its minimum per second, and the longest time between two
+/// events in nanoseconds.
+const WINDOWS: [(u64, u32, u32, u64); 5] = [
+    (10_000, 200_000, 10, 50_000_000),
+    (1_000, 333_333, 2, 100_000_000),
+    (60_000, 1_000_000, 0, 3_000_000_000),
+    (7_500, 500_000, 0, 400_000_000),
+    (1_001, 0, 1, 900_000_000),
+];
+
+/// Returns what windows grant in random courses of calls and retries: the beginning of one, and a hash of many.
+pub(super) fn vectors() -> Result<Value> {
+    let rows = WINDOWS.map(|window| {
+        let mut hash = Sha256::new();
+        let mut listed = Vec::new();
+        for id in 0..SEEDS {
+            let course = course(window, Seed::new(SEEDS).for_call(id))?;
+            hash.update(course.join("\n"));
+            if id == 0 {
+                listed = course;
+                listed.truncate(60);
+            }
+        }
+        let (ttl, ratio, minimum, gap) = window;
+        let settings = json!({ "ttlMs": ttl, "ratio": f64::from(ratio) / 1e6, "minPerSecond": minimum });
+        let sha256 = hex(&hash.finalize());
+        Ok(json!({ "settings": settings, "gap": gap, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": sha256 }))
+    });
+    let rows: Result<Vec<_>> = rows.into_iter().collect();
+    Ok(json!({ "windows": rows? }))
+}
+
+/// Returns a line for each event of one course, which the draws of the seed decide. One event in 32 is told a time that is
+/// earlier than that of the one before.
+fn course((ttl, ratio, minimum, gap): (u64, u32, u32, u64), seed: Seed) -> Result<Vec<String>> {
+    let ratio = Ratio::millionths(ratio);
+    let window = Window::builder().ttl(Duration::from_millis(ttl)).ratio(ratio).min_per_second(minimum).build()?;
+    let mut now = 1_000_000_000;
+    let mut permits: Vec<BudgetPermit> = Vec::new();
+    let mut lines = Vec::new();
+    for n in 0..EVENTS {
+        let random = seed.draw(n);
+        now += (random >> 20) % gap;
+        let is_earlier = (random >> 8).is_multiple_of(32);
+        let at =
+            Instant::from_nanos(if is_earlier { now.saturating_sub((random >> 12) % (ttl * 2_000_000)) } else { now });
+        let line = match random % 8 {
+            0..=2 => {
+                window.on_first_attempt(&at);
+                "call"
+            }
+            7 if !permits.is_empty() => {
+                window.release(permits.remove((random >> 40) as usize % permits.len()));
+                "returned"
+            }
+            _ => match window.try_acquire(FailureKind::Transient, &at) {
+                Some(permit) => {
+                    permits.push(permit);
+                    "granted"
+                }
+                None => "rejected",
+            },
+        };
+        lines.push(format!("{line} left {}", window.available().unwrap_or_default()));
+    }
+    Ok(lines)
+}
