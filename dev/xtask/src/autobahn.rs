@@ -3,7 +3,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::shell::Shell;
-use crate::workspace;
+use crate::workspace::target_directory;
 
 /// The version of the suite that is installed. It runs on Python 2.7 only.
 const SUITE: &str = "autobahntestsuite==25.10.1";
@@ -11,7 +11,7 @@ const SUITE: &str = "autobahntestsuite==25.10.1";
 const VIRTUALENV: &str = "virtualenv<20.22";
 
 pub(crate) fn run(arguments: &[OsString]) -> Result {
-    let directory = workspace::target_directory("autobahn")?;
+    let directory = target_directory("autobahn")?;
     let wstest = directory.join("environment/bin/wstest");
     if !wstest.is_file() {
         install(&directory)?;

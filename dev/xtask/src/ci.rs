@@ -17,6 +17,12 @@ pub(crate) struct Options {
     pub(crate) fuzz_seconds: u64,
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self { fuzz_seconds: 5 }
+    }
+}
+
 struct Step {
     name: &'static str,
     about: &'static str,
@@ -25,37 +31,25 @@ struct Step {
 
 /// The steps in order: those that are cheap and likely to fail come first.
 const STEPS: [Step; 14] = [
-    Step { name: "packages", about: "installs the system packages that the tests need", run: debian::run },
-    Step { name: "format", about: "rustfmt reports no difference", run: lint::format },
-    Step { name: "lint", about: "clippy reports nothing", run: lint::clippy },
-    Step { name: "test", about: "unit and integration tests with all features", run: testing::unit_and_integration },
-    Step {
-        name: "js",
-        about: "the JavaScript client: types, tests, and what is in its package",
-        run: javascript::step,
-    },
-    Step { name: "doc-test", about: "examples in the documentation", run: testing::doc_tests },
-    Step { name: "examples", about: "each example runs and exits with 0", run: testing::examples },
-    Step { name: "doc", about: "rustdoc reports nothing", run: rustdoc::pages },
-    Step { name: "public-api", about: "public interfaces match docs/public-api", run: rustdoc::public_api_step },
-    Step {
-        name: "docs-rs",
-        about: "docs.rs can build the documentation of each library",
-        run: rustdoc::pages_of_docs_rs,
-    },
-    Step {
-        name: "features",
-        about: "published crates with no feature, each feature alone, and all",
-        run: lint::features,
-    },
-    Step {
-        name: "no-std",
-        about: "stagger-core links without the standard library, and builds for small targets",
-        run: targets::no_std,
-    },
-    Step { name: "fuzz", about: "each fuzz target for a limited time", run: testing::fuzz },
-    Step { name: "loom", about: "lock-free code under every interleaving", run: testing::loom },
+    step("packages", "installs the system packages that the tests need", debian::packages),
+    step("format", "rustfmt reports no difference", lint::format),
+    step("lint", "clippy reports nothing", lint::clippy),
+    step("test", "unit and integration tests with all features", testing::unit_and_integration),
+    step("js", "the JavaScript client: types, tests, and what is in its package", javascript::step),
+    step("doc-test", "examples in the documentation", testing::doc_tests),
+    step("examples", "each example runs and exits with 0", testing::examples),
+    step("doc", "rustdoc reports nothing", rustdoc::pages),
+    step("public-api", "public interfaces match docs/public-api", rustdoc::compare_interfaces),
+    step("docs-rs", "docs.rs can build the documentation of each library", rustdoc::pages_of_docs_rs),
+    step("features", "published crates with no feature, each feature alone, and all", lint::features),
+    step("no-std", "stagger-core links without the standard library", targets::no_std),
+    step("fuzz", "each fuzz target for a limited time", testing::fuzz),
+    step("loom", "lock-free code under every interleaving", testing::loom),
 ];
+
+const fn step(name: &'static str, about: &'static str, run: fn(&Options) -> Result<Note>) -> Step {
+    Step { name, about, run }
+}
 
 const USAGE: &str = "\
 cargo xtask ci [OPTIONS]
@@ -82,7 +76,7 @@ enum Request {
 
 impl Request {
     fn parse(arguments: &[OsString]) -> Result<Self> {
-        let (mut only, mut options) = (Vec::new(), Options { fuzz_seconds: 5 });
+        let (mut only, mut options) = (Vec::new(), Options::default());
         let mut parser = Parser::from_args(arguments);
         while let Some(argument) = parser.next()? {
             match argument {

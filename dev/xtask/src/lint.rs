@@ -1,11 +1,11 @@
-//! The steps that compile without running: format, clippy, and combinations of features.
+//! The steps that run nothing: format, clippy, and combinations of features.
 
 use crate::ci::{Note, Options};
 use crate::error::Result;
 use crate::shell::Shell;
 use crate::targets::LINK_MANIFEST;
 use crate::testing::FUZZ_MANIFEST;
-use crate::workspace::{Package, Workspace, everything};
+use crate::workspace::{Workspace, everything};
 
 pub(crate) fn format(_: &Options) -> Result<Note> {
     Shell::cargo("fmt --all --check").run()?;
@@ -20,27 +20,23 @@ pub(crate) fn clippy(_: &Options) -> Result<Note> {
     Ok(None)
 }
 
+/// Compiles each published package with no feature, each feature alone, and all features.
 pub(crate) fn features(_: &Options) -> Result<Note> {
     let mut checked = 0;
     for package in Workspace::here()?.published() {
-        for set in sets(package) {
+        let mut sets = vec![vec!["--no-default-features"]];
+        for feature in &package.features {
+            sets.push(vec!["--no-default-features", "--features", feature]);
+        }
+        if !package.features.is_empty() {
+            sets.push(vec!["--all-features"]);
+        }
+        for set in sets {
             // Passed to clippy alone: RUSTFLAGS would build every dependency again.
-            let clippy = Shell::cargo("clippy --package").args([&package.name]).args(&set);
+            let clippy = Shell::cargo("clippy --package").args([&package.name]).args(set);
             clippy.args(["--", "-D", "warnings"]).run()?;
             checked += 1;
         }
     }
     Ok(Some(format!("{checked} sets")))
-}
-
-/// Returns the arguments for no feature, each feature alone, and all features. A package without features needs one run.
-fn sets(package: &Package) -> Vec<Vec<&str>> {
-    let mut sets = vec![vec!["--no-default-features"]];
-    for feature in &package.features {
-        sets.push(vec!["--no-default-features", "--features", feature]);
-    }
-    if !package.features.is_empty() {
-        sets.push(vec!["--all-features"]);
-    }
-    sets
 }

@@ -36,84 +36,32 @@ struct Command {
 }
 
 const COMMANDS: [Command; 21] = [
-    Command { name: "ci", about: "run all checks; `ci --help` lists its options", run: ci::run },
-    Command { name: "book", about: "build the guide as a book, and follow its links", run: testing::book },
-    Command {
-        name: "autobahn",
-        about: "run the conformance tests of the Autobahn Test Suite; takes minutes and needs Python 2.7",
-        run: autobahn::run,
-    },
-    Command {
-        name: "deny",
-        about: "check licenses, bans and sources of the dependencies (cargo-deny)",
-        run: tool::deny,
-    },
-    Command {
-        name: "package",
-        about: "build the packages of all crates, check what is in them, and use them in a program",
-        run: package::run,
-    },
-    Command {
-        name: "js-package",
-        about: "pack the JavaScript client, check the package with publint and attw of npm, and use it in a program",
-        run: javascript::package,
-    },
-    Command {
-        name: "js-runtimes",
-        about: "run the JavaScript client in other runtimes; --node PATH, --deno PATH, --bun PATH",
-        run: javascript::in_runtimes,
-    },
-    Command { name: "msrv", about: "build the libraries with the oldest Rust that they promise", run: versions::msrv },
-    Command {
-        name: "lowest",
-        about: "build each library with the lowest versions of its dependencies that it accepts",
-        run: versions::lowest,
-    },
-    Command { name: "wasm", about: "run seeds and calls on WebAssembly without a host, in Node", run: targets::wasm },
-    Command {
-        name: "public-api",
-        about: "compare the public interfaces with their snapshots; --bless rewrites them",
-        run: rustdoc::public_api,
-    },
-    Command { name: "vectors", about: "write the golden vectors of the JavaScript client", run: vectors::run },
-    Command {
-        name: "semver",
-        about: "check that the version fits the changes of the public interface (cargo-semver-checks)",
-        run: tool::semver,
-    },
-    Command {
-        name: "release-check",
-        about: "refuse the release of a version while anything is missing",
-        run: check::check,
-    },
-    Command {
-        name: "release-notes",
-        about: "print the section of a version in the changelog",
-        run: check::notes_command,
-    },
-    Command {
-        name: "dist",
-        about: "pack the program with its man pages and completions; --target TARGET",
-        run: program::dist_command,
-    },
-    Command { name: "deb", about: "build the Debian package of the program; --target TARGET", run: program::deb },
-    Command { name: "rpm", about: "build the RPM package of the program; --target TARGET", run: program::rpm },
-    Command {
-        name: "image",
-        about: "lay out the context of the container image from archives of static programs",
-        run: archive::image,
-    },
-    Command {
-        name: "sbom",
-        about: "list what the program is built from, as CycloneDX (cargo-cyclonedx)",
-        run: bill::sbom,
-    },
-    Command {
-        name: "checksums",
-        about: "write the checksums of the files in target/artifacts",
-        run: archive::checksums_command,
-    },
+    command("ci", "run all checks; `ci --help` lists its options", ci::run),
+    command("book", "build the guide as a book, and follow its links", testing::book),
+    command("autobahn", "run the Autobahn Test Suite; takes minutes and needs Python 2.7", autobahn::run),
+    command("deny", "check licenses, bans and sources of the dependencies (cargo-deny)", tool::deny),
+    command("semver", "compare public interfaces with the last release (cargo-semver-checks)", tool::semver),
+    command("public-api", "compare public interfaces with their snapshots; --bless", rustdoc::public_api),
+    command("package", "build and check the packages of all crates, and use them in a program", package::run),
+    command("msrv", "build the libraries with the oldest Rust that they promise", versions::msrv),
+    command("lowest", "build each library with the lowest versions of its dependencies", versions::lowest),
+    command("wasm", "run seeds and calls on WebAssembly without a host, in Node", targets::wasm),
+    command("vectors", "write the golden vectors of the JavaScript client", vectors::run),
+    command("js-package", "check the package of the JavaScript client, and use it in a program", javascript::package),
+    command("js-runtimes", "run the JavaScript client in --node, --deno, --bun PATH", javascript::in_runtimes),
+    command("release-check", "refuse the release of a version while anything is missing", check::check),
+    command("release-notes", "print the section of a version in the changelog", check::print_notes),
+    command("dist", "pack the program with man pages and completions; --target TARGET", program::dist),
+    command("deb", "build the Debian package of the program; --target TARGET", program::deb),
+    command("rpm", "build the RPM package of the program; --target TARGET", program::rpm),
+    command("image", "lay out the context of the container image from archives", archive::image),
+    command("sbom", "list what the program is built from, as CycloneDX (cargo-cyclonedx)", bill::sbom),
+    command("checksums", "write the checksums of the files in target/artifacts", archive::write_checksums),
 ];
+
+const fn command(name: &'static str, about: &'static str, run: fn(&[OsString]) -> Result) -> Command {
+    Command { name, about, run }
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();

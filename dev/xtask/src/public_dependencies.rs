@@ -1,11 +1,11 @@
-//! Checks that each library names the dependencies before 1.0 whose types are in its public interface: a new minor version of
-//! one is an incompatible release of the library.
+//! Checks that each library whose interface has a snapshot names the dependencies before 1.0 whose types are in it: a new
+//! minor version of one is an incompatible release of the library.
 
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::rustdoc::with_snapshot;
 use crate::shell::Shell;
-use crate::workspace::{Workspace, root};
 
 /// The section in the documentation of a crate, whose table has a row for each dependency.
 const HEADING: &str = "//! # Dependencies before 1.0";
@@ -46,9 +46,7 @@ fn named(source: &str) -> BTreeSet<&str> {
 
 #[test]
 fn the_documentation_of_each_crate_names_the_dependencies_before_1_0_in_its_interface() {
-    for library in Workspace::here().unwrap().published().filter(|package| package.is_library()) {
-        let interface =
-            fs::read_to_string(root().join("docs/public-api").join(format!("{}.txt", library.name))).unwrap();
+    for (library, interface) in with_snapshot().unwrap() {
         let packages = before_one(&library.name);
         let used = packages.iter().filter(|(name, _)| mentions(&interface, name));
         let used: BTreeSet<_> = used.map(|(name, version)| format!("{name} {version}")).collect();

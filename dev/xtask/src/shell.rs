@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::error::Result;
-use crate::workspace;
+use crate::files::root;
 
 /// A command line to run.
 pub(crate) struct Shell(Command);
@@ -19,11 +19,12 @@ pub(crate) struct Shell(Command);
 impl Shell {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        command.current_dir(workspace::root());
+        command.current_dir(root());
         // `cargo run` sets variables that describe this package. If they were inherited, build scripts of other packages
         // would see them, and cargo would build those packages again.
         for (name, _) in env::vars_os() {
-            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| starts_with(&name, prefix)) {
+            let name_bytes = name.as_encoded_bytes();
+            if name_bytes.starts_with(b"CARGO_PKG_") || name_bytes.starts_with(b"CARGO_MANIFEST_") {
                 command.env_remove(name);
             }
         }
@@ -32,7 +33,7 @@ impl Shell {
 
     /// Creates a command of the cargo that runs this program, so that the toolchain stays the same.
     pub(crate) fn cargo(arguments: &str) -> Self {
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
         Self::new(cargo).args(arguments.split_ascii_whitespace())
     }
 
@@ -61,10 +62,6 @@ impl Shell {
 
     /// Runs the command with its output on the terminal, and calls `on_line` for each line of both streams.
     pub(crate) fn watch(mut self, mut on_line: impl FnMut(&str)) -> Result {
-        if io::stderr().is_terminal() {
-            // The child writes to a pipe, but its output ends up on a terminal.
-            self.0.env("CARGO_TERM_COLOR", "always");
-        }
         let line = self.announce();
         let mut child = self.0.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (lines, received) = mpsc::channel();
@@ -145,6 +142,7 @@ fn succeeded(line: &str, status: ExitStatus) -> Result {
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed with {status}").into()) }
 }
 
+/// Copies a stream to the terminal, and sends each line of it.
 fn forward(
     source: impl Read + Send + 'static,
     mut target: impl Write + Send + 'static,
@@ -155,13 +153,10 @@ fn forward(
         let mut line = Vec::new();
         while matches!(source.read_until(b'\n', &mut line), Ok(1..)) {
             // If the reader has closed its end, the command still has to run to completion.
-            let _ = target.write_all(&line).and_then(|()| target.flush());
+            let _ = target.write_all(&line);
+            let _ = target.flush();
             let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
             line.clear();
         }
     })
-}
-
-fn starts_with(name: &OsString, prefix: &str) -> bool {
-    name.as_encoded_bytes().starts_with(prefix.as_bytes())
 }

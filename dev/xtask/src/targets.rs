@@ -1,25 +1,26 @@
-//! Builds for targets whose libraries rustup may not have installed.
+//! Builds for targets without an operating system: `stagger-core` without the standard library, and WebAssembly.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::ci::{Note, Options};
-use crate::error::Result;
+use crate::error::{Result, no_arguments};
 use crate::shell::Shell;
-use crate::workspace;
+use crate::workspace::target_directory;
 
-/// A compiler with the sources of the standard library, from which it builds that of any target: Debian's `rustc-web` and
-/// `rust-web-src`.
+/// A compiler with the sources of the standard library, from which it builds that of any target: Debian's `rustc-web`
+/// and `rust-web-src`.
 const DEBIAN: [&str; 2] = ["/usr/bin/rustc", "/usr/lib/rustlib/src/rust/library/core"];
 
 /// What is missing if [`select`] returns `None`.
-pub(crate) const MISSING: &str = "install the target, or the packages rustc-web and rust-web-src";
+const MISSING: &str = "install the target, or the packages rustc-web and rust-web-src";
 
-/// Lets a command of cargo build for a target. If the target is not installed, the crates of `library`, such as `core`, are built
-/// from source in the target directory named `directory`. Returns `None` if neither is possible on this machine.
-pub(crate) fn select(cargo: Shell, target: &str, library: &str, directory: &str) -> Result<Option<Shell>> {
-    let cargo = cargo.args(["--target", target, "--target-dir"]).args([workspace::target_directory(directory)?]);
-    if is_installed(target)? {
+/// Lets a command of cargo build for a target. If rustup has not installed it, the crates of `library`, such as `core`,
+/// are built from source in the target directory named `directory`. Returns `None` if neither is possible on this machine.
+fn select(cargo: Shell, target: &str, library: &str, directory: &str) -> Result<Option<Shell>> {
+    let cargo = cargo.args(["--target", target, "--target-dir"]).args([target_directory(directory)?]);
+    let libraries = Shell::new("rustc").args(["--print", "target-libdir", "--target", target]).output()?;
+    if Path::new(libraries.trim()).is_dir() {
         return Ok(Some(cargo));
     }
     if !DEBIAN.iter().all(|path| Path::new(path).exists()) {
@@ -29,47 +30,29 @@ pub(crate) fn select(cargo: Shell, target: &str, library: &str, directory: &str)
     Ok(Some(cargo.env("RUSTC", DEBIAN[0]).env("RUSTC_BOOTSTRAP", "1")))
 }
 
-/// Returns the path of the linker for targets without a C compiler, which rustup installs with every toolchain.
-pub(crate) fn rust_lld() -> Result<PathBuf> {
-    let libraries = Shell::new("rustc").args(["--print", "target-libdir"]).output()?;
-    Ok(Path::new(libraries.trim()).with_file_name("bin").join("rust-lld"))
-}
-
-fn is_installed(target: &str) -> Result<bool> {
-    let libraries = Shell::new("rustc").args(["--print", "target-libdir", "--target", target]).output()?;
-    Ok(Path::new(libraries.trim()).is_dir())
-}
-
-/// A program with its own panic handler and no allocator. If a dependency linked the standard library, there would be two
-/// panic handlers; if one allocated, there would be no allocator.
+/// A program with its own panic handler and no allocator. If a dependency linked the standard library, there would be
+/// two panic handlers; if one allocated, there would be no allocator.
 pub(crate) const LINK_MANIFEST: &str = "dev/no-std-link/Cargo.toml";
 
 /// Targets without a standard library: one without 64-bit atomics, and two that cannot compare and swap at all.
 const BARE_METAL: [&str; 3] = ["thumbv7m-none-eabi", "thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
 
+/// Links the core into a program without the standard library, and builds it for small targets as far as this machine can.
 pub(crate) fn no_std(_: &Options) -> Result<Note> {
-    let directory = workspace::target_directory("no-std-link")?;
+    let directory = target_directory("no-std-link")?;
     Shell::cargo("build --release --manifest-path").args([LINK_MANIFEST, "--target-dir"]).args([directory]).run()?;
-    let (mut built, mut skipped) = (vec!["host"], Vec::new());
+    let mut notes = vec!["host".to_owned()];
     for target in BARE_METAL {
-        match build(target)? {
-            Some(shell) => {
-                shell.run()?;
-                built.push(target);
-            }
-            None => skipped.push(target),
+        // `rustc` and not `build`, so that only this crate's warnings are errors.
+        let cargo = Shell::cargo("rustc --quiet --package stagger-core");
+        if let Some(cargo) = select(cargo, target, "core", "bare-metal")? {
+            cargo.args(["--", "-D", "warnings"]).run()?;
+            notes.push(target.to_owned());
+        } else {
+            notes.push(format!("skipped {target} ({MISSING})"));
         }
     }
-    let skipped =
-        if skipped.is_empty() { String::new() } else { format!("; skipped {}: {MISSING}", skipped.join(", ")) };
-    Ok(Some(built.join(", ") + &skipped))
-}
-
-/// Returns a command that builds the core for a target and accepts no warning, if that is possible on this machine.
-fn build(target: &str) -> Result<Option<Shell>> {
-    // `rustc` and not `build`, so that only this crate's warnings are errors.
-    let shell = select(Shell::cargo("rustc --quiet --package stagger-core"), target, "core", "bare-metal")?;
-    Ok(shell.map(|shell| shell.args(["--", "-D", "warnings"])))
+    Ok(Some(notes.join(", ")))
 }
 
 const WASM: &str = "wasm32-unknown-unknown";
@@ -77,18 +60,18 @@ const WASM: &str = "wasm32-unknown-unknown";
 /// The program, and the script that runs it.
 const PROGRAM: &str = "dev/xtask/wasm";
 
-/// Builds a program for WebAssembly without a host, and runs it in Node: a seed, and calls with a timer of the host. There, the
-/// standard library panics if it is asked for the time or to sleep.
+/// Builds a program for WebAssembly without a host, and runs it in Node: a seed, and calls with a timer of the host.
+/// There, the standard library panics if it is asked for the time or to sleep.
 pub(crate) fn wasm(arguments: &[OsString]) -> Result {
-    if !arguments.is_empty() {
-        return Err("takes no arguments".into());
-    }
+    no_arguments(arguments)?;
+    // rustup installs the linker with every toolchain, but only a compiler of rustup finds it by itself.
+    let libraries = Shell::new("rustc").args(["--print", "target-libdir"]).output()?;
+    let linker = Path::new(libraries.trim()).with_file_name("bin").join("rust-lld");
     let cargo = Shell::cargo("build --quiet --locked --manifest-path").args([format!("{PROGRAM}/Cargo.toml")]);
-    // Only a compiler of rustup finds it by itself.
-    let cargo = cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", rust_lld()?);
+    let cargo = cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
     let cargo = select(cargo, WASM, "std,panic_abort", "wasm")?;
     cargo.ok_or_else(|| format!("{WASM} cannot be built: {MISSING}"))?.run()?;
-    let module = workspace::target_directory("wasm")?.join(WASM).join("debug/stagger-wasm.wasm");
+    let module = target_directory("wasm")?.join(WASM).join("debug/stagger-wasm.wasm");
     Shell::new("node").args([format!("{PROGRAM}/run.mjs")]).args([module]).run()?;
     println!("seeds and calls work on {WASM}");
     Ok(())

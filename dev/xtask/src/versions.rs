@@ -1,14 +1,12 @@
 //! The oldest versions that the libraries promise to work with: of Rust, and of their dependencies.
 
-use core::fmt;
+use std::env;
 use std::ffi::OsString;
-use std::path::Path;
-use std::{env, fs};
-
-use serde_json::Value;
+use std::fs;
 
 use crate::error::Result;
-use crate::package;
+use crate::files::emptied;
+use crate::package::{name_and_version, pack, patches, unpack};
 use crate::shell::Shell;
 use crate::workspace::{Package, Workspace, list, target_directory, text};
 
@@ -22,269 +20,151 @@ const DEBIAN: &str = "/usr/bin/rustc";
 const APT: &str =
     "apt-get install --no-install-recommends 'rustc-web=1.85.*' 'libstd-rust-web-dev=1.85.*' 'libstd-rust-web-1.85'";
 
+/// Builds the published packages with the oldest Rust that any of their manifests declares, as far as they promise it:
+/// without the packages and the features that need a newer one.
 pub(crate) fn msrv(_: &[OsString]) -> Result {
-    let compiler = env::var_os(VARIABLE).unwrap_or_else(|| DEBIAN.into());
     let workspace = Workspace::here()?;
-    let versions = workspace.published().filter_map(|package| Version::parse(package.rust_version.as_deref()?));
-    let lowest = versions.min().ok_or("no manifest has a rust-version")?;
-    let found = Version::of(&compiler);
-    if found != Some(lowest) {
-        let found = found.map_or("is not there".to_owned(), |found| format!("is Rust {found}"));
-        return Err(format!(
-            "needs Rust {lowest}, but {} {found}; install Debian's package (`{APT}`), or set {VARIABLE} to another compiler",
-            compiler.display(),
-        )
-        .into());
+    let declared = |package: &Package| version(&text(package.manifest("rust_version")));
+    let oldest = workspace.published().filter_map(declared).min().ok_or("no manifest has a rust-version")?;
+    let compiler = env::var_os(VARIABLE).unwrap_or(DEBIAN.into());
+    // "rustc 1.85.0 (4d91de4e4 2025-02-17) (built from a source tarball)"
+    let found = Shell::new(&compiler).args(["--version"]).output().unwrap_or_default();
+    if found.split_ascii_whitespace().nth(1).and_then(version) != Some(oldest) {
+        let (major, minor) = oldest;
+        let needs = format!("needs Rust {major}.{minor}, and `{}` is `{}`", compiler.display(), found.trim());
+        return Err(format!("{needs}; install Debian's package (`{APT}`), or set {VARIABLE}").into());
     }
-    let directory = target_directory("msrv")?;
     let mut report = String::new();
     for package in workspace.published() {
-        let plan = Plan::of(package, lowest)?;
-        if let Some(arguments) = plan.arguments() {
-            // Cargo refuses to build a dependency that declares a newer version.
-            Shell::cargo("check --quiet --locked --package")
-                .args([&package.name])
-                .args(arguments)
-                .args(["--target-dir".as_ref(), directory.as_path()])
-                .env("RUSTC", &compiler)
-                .run()?;
+        if declared(package) > Some(oldest) {
+            report += &format!("{:<18}not checked: needs a newer Rust\n", package.name);
+            continue;
         }
-        report += &plan.line(&package.name);
+        let newer = features_that_need_newer(package, oldest);
+        let features: Vec<_> =
+            package.features.iter().filter(|name| !newer.contains(name)).map(String::as_str).collect();
+        // Cargo refuses to build a dependency that declares a newer version.
+        let check = Shell::cargo("check --quiet --locked --no-default-features --package").args([&package.name]);
+        let check = check.args(["--features", &features.join(",")]).args(["--target-dir"]);
+        check.args([target_directory("msrv")?]).env("RUSTC", &compiler).run()?;
+        report += &format!("{:<18}builds", package.name);
+        if !newer.is_empty() {
+            report += &format!("; not checked: {}", newer.join(", "));
+        }
+        report += "\n";
     }
     print!("{report}");
     Ok(())
 }
 
-/// A version of Rust, without the patch level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version {
-    major: u32,
-    minor: u32,
+/// Returns the major and minor number of a version of Rust.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-impl Version {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut numbers = text.split('.');
-        Some(Self { major: numbers.next()?.parse().ok()?, minor: numbers.next()?.parse().ok()? })
-    }
-
-    /// Returns the version of a compiler, unless it is missing.
-    pub(crate) fn of(compiler: impl AsRef<Path>) -> Option<Self> {
-        let shell = compiler.as_ref().is_file().then(|| Shell::new(compiler.as_ref()).args(["--version"]))?;
-        // "rustc 1.85.0 (4d91de4e4 2025-02-17) (built from a source tarball)"
-        Self::parse(shell.output().ok()?.split_ascii_whitespace().nth(1)?)
-    }
+/// Returns the features in `[package.metadata.rust-version]` whose version is newer.
+fn features_that_need_newer(package: &Package, compiler: (u32, u32)) -> Vec<String> {
+    let table = package.manifest("metadata")["rust-version"].as_object();
+    let listed = table.into_iter().flatten();
+    listed.filter(|(_, needs)| version(&text(needs)) > Some(compiler)).map(|(feature, _)| feature.clone()).collect()
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// What a compiler can build of a package.
-pub(crate) struct Plan {
-    /// The features, or `None` if the package as a whole needs a newer version.
-    features: Option<Vec<String>>,
-    /// What needs a newer version, for the report.
-    newer: Vec<String>,
-}
-
-impl Plan {
-    /// Reads `rust-version`, and the features that need more from `package.metadata.rust-version`.
-    pub(crate) fn of(package: &Package, compiler: Version) -> Result<Self> {
-        let declared = package.rust_version.as_deref().unwrap_or_default();
-        if Version::parse(declared).is_none_or(|declared| declared > compiler) {
-            return Ok(Self { features: None, newer: vec![declared.to_owned()] });
-        }
-        let table = &package.manifest("metadata")["rust-version"];
-        let listed: Vec<_> = table.as_object().into_iter().flatten().collect();
-        if let Some((unknown, _)) = listed.iter().find(|(feature, _)| !package.features.contains(feature)) {
-            return Err(format!("{}: [package.metadata.rust-version] names no feature: {unknown}", package.name).into());
-        }
-        let newer: Vec<_> = listed
-            .into_iter()
-            .filter(|(_, version)| Version::parse(&text(version)).is_none_or(|version| version > compiler))
-            .collect();
-        let is_old = |feature: &&String| newer.iter().all(|(name, _)| name != feature);
-        Ok(Self {
-            features: Some(package.features.iter().filter(is_old).cloned().collect()),
-            newer: newer.into_iter().map(|(feature, version)| format!("{feature} {}", text(version))).collect(),
-        })
-    }
-
-    /// Returns the arguments with which cargo builds what the compiler can; `None` if that is nothing.
-    pub(crate) fn arguments(&self) -> Option<[String; 2]> {
-        let features = self.features.as_ref()?;
-        Some(["--no-default-features".to_owned(), format!("--features={}", features.join(","))])
-    }
-
-    /// Returns a line for the report.
-    pub(crate) fn line(&self, name: &str) -> String {
-        match &self.features {
-            None => format!("{name:<18}not checked: needs Rust {}\n", self.newer.join(", ")),
-            Some(features) => {
-                let features = if features.is_empty() { "no features".to_owned() } else { features.join(", ") };
-                let newer = if self.newer.is_empty() {
-                    String::new()
-                } else {
-                    format!("; not checked: {}", self.newer.join(", "))
-                };
-                format!("{name:<18}builds: {features}{newer}\n")
-            }
-        }
-    }
-}
-
-/// Checks each published library, with all features, against the lowest versions of its own dependencies. Arguments name the
-/// libraries to check; without any, all are.
+/// Checks each published library, with all features, against the lowest versions of its own dependencies. Arguments name
+/// the libraries to check; without any, all are.
 ///
-/// Each library is resolved alone: in one workspace, its bounds would be raised by those of the others.
+/// Each library is resolved alone: in one workspace, the lowest version of one would conflict with that of another.
+/// cargo-minimal-versions cannot do this before the libraries are in a registry, where it looks for those that a library
+/// depends on.
 pub(crate) fn lowest(arguments: &[OsString]) -> Result {
     let workspace = Workspace::here()?;
-    let is_named = |package: &&Package| arguments.is_empty() || arguments.iter().any(|name| *name == *package.name);
-    let libraries: Vec<_> = workspace.published().filter(|package| package.is_library()).filter(is_named).collect();
-    if libraries.len() < arguments.len() {
+    let sources = target_directory("lowest/crates")?;
+    emptied(&sources)?;
+    // The manifest of a package is complete, and has no dependency by path.
+    pack(workspace.libraries(), &["--no-verify", "--allow-dirty"])?;
+    unpack(&workspace, &sources)?;
+    let mut checked = 0;
+    for library in workspace.libraries() {
+        if !arguments.is_empty() && arguments.iter().all(|name| *name != *library.name) {
+            continue;
+        }
+        let directory = sources.join(name_and_version(library));
+        let manifest = directory.join("Cargo.toml");
+        let excepted: Vec<_> = list(&library.manifest("metadata")["lowest"]["except"]).map(text).collect();
+        let others = patches(&workspace, "../", |other| other.name != library.name);
+        let reduced = reduced(&fs::read_to_string(&manifest)?, &excepted)?;
+        fs::write(&manifest, format!("{reduced}\n[workspace]\n{others}"))?;
+        // The packaged one has the versions that the package was tested with. The option is unstable; a stable cargo accepts
+        // it with this variable.
+        let _ = fs::remove_file(directory.join("Cargo.lock"));
+        let resolve = Shell::cargo("-Z direct-minimal-versions generate-lockfile --quiet").directory(&directory);
+        resolve.env("RUSTC_BOOTSTRAP", "1").run()?;
+        let check = Shell::cargo("check --quiet --locked --all-features --target-dir").directory(&directory);
+        check.args([target_directory("lowest/target")?]).run()?;
+        let tree = Shell::cargo("tree --locked --all-features --edges normal --depth 1 --prefix none");
+        print!("{}", tree.directory(&directory).output()?);
+        if !excepted.is_empty() {
+            println!("not checked: {}", excepted.join(", "));
+        }
+        checked += 1;
+    }
+    if checked < arguments.len() {
         return Err("an argument is not the name of a published library".into());
     }
-    let directory = target_directory("lowest")?;
-    let sources = directory.join("crates");
-    if sources.exists() {
-        fs::remove_dir_all(&sources)?;
-    }
-    fs::create_dir_all(&sources)?;
-    // The manifest of a package is complete, and has no dependency by path.
-    let names = workspace.published().filter(|package| package.is_library()).flat_map(|package| ["-p", &package.name]);
-    Shell::cargo("package --quiet --no-verify --allow-dirty").args(names).run()?;
-    package::unpack(&workspace, &sources)?;
-    for library in &libraries {
-        check(library, &workspace, &sources, &directory.join("target"))?;
-    }
-    println!("{} libraries build with the lowest versions of their dependencies", libraries.len());
+    println!("{checked} libraries build with the lowest versions of their dependencies");
     Ok(())
 }
 
-fn check(library: &Package, workspace: &Workspace, sources: &Path, target: &Path) -> Result {
-    let directory = sources.join(package::name_and_version(library));
-    let manifest = directory.join("Cargo.toml");
-    let others = package::patches(workspace, "../", |other| other.name != library.name);
-    let excepted = Excepted::of(library)?;
-    let reduced = excepted.removed_from(&without_development(&fs::read_to_string(&manifest)?));
-    fs::write(&manifest, reduced + "\n[workspace]\n" + &others)?;
-    // It would have the versions that the package was tested with.
-    match fs::remove_file(directory.join("Cargo.lock")) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
+/// Returns a manifest without what tests, benchmarks and examples need, and without some features and the dependencies
+/// that only these enable.
+///
+/// The features are those of `[package.metadata.lowest]`: their own dependencies need newer versions of what the rest of the
+/// library needs, and the lowest versions are resolved for all features at once.
+fn reduced(manifest: &str, features: &[String]) -> Result<String> {
+    let mut manifest: toml::Table = manifest.parse()?;
+    for table in ["dev-dependencies", "test", "bench", "example"] {
+        manifest.remove(table);
     }
-    // The option is unstable; a stable cargo accepts it with this variable.
-    let resolve = Shell::cargo("-Z direct-minimal-versions generate-lockfile --quiet").directory(&directory);
-    resolve.env("RUSTC_BOOTSTRAP", "1").run()?;
-    let check = Shell::cargo("check --quiet --locked --all-features --target-dir").args([target]);
-    check.directory(&directory).run()?;
-    let tree = Shell::cargo("tree --locked --all-features --edges normal --depth 1 --prefix none");
-    print!("{}", tree.directory(&directory).output()?);
-    if !excepted.features.is_empty() {
-        println!("not checked: {}", excepted.features.join(", "));
-    }
-    Ok(())
-}
-
-/// The features that a manifest lists as `except` below `package.metadata.lowest`: their own dependencies need newer versions of what
-/// the rest of the library needs, and the lowest versions are resolved for all features at once.
-struct Excepted {
-    features: Vec<String>,
-    /// The dependencies that only these features enable.
-    dependencies: Vec<String>,
-}
-
-impl Excepted {
-    fn of(library: &Package) -> Result<Self> {
-        let features: Vec<_> = list(&library.manifest("metadata")["lowest"]["except"]).map(text).collect();
-        if let Some(unknown) = features.iter().find(|feature| !library.features.contains(feature)) {
-            return Err(format!("{}: [package.metadata.lowest] names no feature: {unknown}", library.name).into());
+    let mut removed = Vec::new();
+    let mut kept = String::new();
+    if let Some(table) = manifest.get_mut("features").and_then(toml::Value::as_table_mut) {
+        for feature in features {
+            removed.push(table.remove(feature).ok_or_else(|| format!("there is no feature {feature} to except"))?);
         }
-        let of =
-            |feature: &String| list(&library.manifest("features")[feature]).filter_map(enabled).collect::<Vec<_>>();
-        let others = library.features.iter().filter(|feature| !features.contains(feature));
-        let shared: Vec<_> = others.flat_map(of).collect();
-        let dependencies =
-            features.iter().flat_map(of).filter(|name| !shared.contains(name)).map(str::to_owned).collect();
-        Ok(Self { dependencies, features })
+        kept = table.to_string();
     }
-
-    /// Returns a manifest of a package, as cargo writes it, without these features and dependencies.
-    fn removed_from(&self, manifest: &str) -> String {
-        let (mut table, mut keep) = ("", true);
-        let lines = manifest.lines().filter(|line| {
-            if line.starts_with('[') {
-                table = line.trim_start_matches('[').trim_end_matches(']');
-                let dependency = table.strip_prefix("dependencies.").map(|rest| rest.split('.').next().unwrap_or(rest));
-                keep = !dependency.is_some_and(|name| self.dependencies.iter().any(|removed| removed == name));
-            } else if table == "features" {
-                // An array of several lines ends with a bracket.
-                if let Some((feature, _)) = line.split_once(" = ") {
-                    keep = !self.features.iter().any(|removed| removed == feature);
-                }
+    if let Some(dependencies) = manifest.get_mut("dependencies").and_then(toml::Value::as_table_mut) {
+        for entry in removed.iter().filter_map(toml::Value::as_array).flatten().filter_map(toml::Value::as_str) {
+            if let Some(dependency) = entry.strip_prefix("dep:")
+                && !kept.contains(&format!("\"{entry}\""))
+            {
+                dependencies.remove(dependency);
             }
-            keep
-        });
-        lines.flat_map(|line| [line, "\n"]).collect()
-    }
-}
-
-/// Returns the dependency that an entry of a feature enables.
-fn enabled(entry: &Value) -> Option<&str> {
-    entry.as_str()?.strip_prefix("dep:")
-}
-
-/// Returns a manifest without the tables that tests, benchmarks and examples alone have: the lowest versions of what they need
-/// say nothing about the library.
-fn without_development(manifest: &str) -> String {
-    let mut keep = true;
-    let lines = manifest.lines().filter(|line| {
-        if line.starts_with('[') {
-            keep = !["[dev-dependencies", "[[test]]", "[[bench]]", "[[example]]"]
-                .iter()
-                .any(|head| line.starts_with(head));
         }
-        keep
-    });
-    lines.flat_map(|line| [line, "\n"]).collect()
+    }
+    Ok(manifest.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::workspace::{Workspace, list};
 
-    const LOWEST: Version = Version { major: 1, minor: 85 };
-
-    fn package(version: &str, features: &[&str], newer: &Value) -> Package {
-        let features: serde_json::Map<_, _> = features.iter().map(|name| ((*name).to_owned(), json!([]))).collect();
-        Package::from(&json!({
-            "name": "a", "rust_version": version, "features": features, "metadata": { "rust-version": newer },
-        }))
+    #[test]
+    fn a_feature_that_needs_a_newer_compiler_is_named() {
+        let table = json!({ "tonic": "1.88", "sse": "1.84.1" });
+        let package = Package::from(&json!({ "name": "a", "metadata": { "rust-version": table } }));
+        assert_eq!(features_that_need_newer(&package, (1, 85)), ["tonic"]);
     }
 
     #[test]
-    fn a_feature_that_needs_a_newer_compiler_is_left_out_and_named() {
-        let plan = Plan::of(&package("1.85", &["sse", "tonic"], &json!({ "tonic": "1.88" })), LOWEST).unwrap();
-        assert_eq!(plan.features.as_deref(), Some(&["sse".to_owned()][..]));
-        assert_eq!(plan.line("a"), "a                 builds: sse; not checked: tonic 1.88\n");
-    }
-
-    #[test]
-    fn a_package_that_needs_a_newer_compiler_is_named() {
-        let plan = Plan::of(&package("1.94", &[], &json!(null)), LOWEST).unwrap();
-        assert_eq!(plan.line("a"), "a                 not checked: needs Rust 1.94\n");
-    }
-
-    #[test]
-    fn an_exception_for_a_feature_that_does_not_exist_is_an_error() {
-        let error = Plan::of(&package("1.85", &["sse"], &json!({ "tonik": "1.88" })), LOWEST).err().unwrap();
-        assert_eq!(error.to_string(), "a: [package.metadata.rust-version] names no feature: tonik");
+    fn features_that_need_a_newer_compiler_exist() {
+        for package in Workspace::here().unwrap().published() {
+            for feature in features_that_need_newer(package, (0, 0)) {
+                assert!(package.features.contains(&feature), "{} has no feature {feature}", package.name);
+            }
+        }
     }
 
     #[test]
@@ -296,11 +176,11 @@ mod tests {
             packages.map(|package| text(&package["rust_version"])).min().unwrap_or_default()
         };
         for package in Workspace::here().unwrap().published() {
-            let Some(declared) = package.rust_version.as_deref().and_then(Version::parse) else { continue };
+            let Some(declared) = version(&text(package.manifest("rust_version"))) else { continue };
             for (feature, enabled) in package.manifest("features").as_object().into_iter().flatten() {
                 for dependency in list(enabled).filter_map(|enabled| enabled.as_str()?.strip_prefix("dep:")) {
                     let needed = needed(dependency);
-                    if Version::parse(&needed).is_some_and(|needed| needed > declared) {
+                    if version(&needed) > Some(declared) {
                         let listed = text(&package.manifest("metadata")["rust-version"][feature]);
                         assert_eq!(listed, needed, "feature {feature} of {}, because of {dependency}", package.name);
                     }
@@ -310,31 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_without_development_has_no_dependencies_and_targets_of_tests() {
-        let manifest = "[package]\nname = \"a\"\n\n[dev-dependencies.b]\nversion = \"1\"\n\n[[test]]\nname = \"c\"\n\n\
-                        [dependencies.d]\nversion = \"2\"\n";
-        assert_eq!(without_development(manifest), "[package]\nname = \"a\"\n\n[dependencies.d]\nversion = \"2\"\n");
-    }
-
-    #[test]
-    fn an_excepted_feature_is_removed_with_the_dependencies_that_only_it_has() {
-        let excepted = Excepted::of(&Package::from(&json!({
-            "name": "a",
-            "features": { "new": ["dep:only", "dep:both"], "old": ["dep:both"] },
-            "metadata": { "lowest": { "except": ["new"] } },
-        })));
-        let manifest = "[features]\nnew = [\n    \"dep:only\",\n    \"dep:both\",\n]\nold = [\"dep:both\"]\n\n\
-                        [dependencies.both]\nversion = \"1\"\n\n[dependencies.only]\nversion = \"2\"\n";
-        assert_eq!(
-            excepted.unwrap().removed_from(manifest),
-            "[features]\nold = [\"dep:both\"]\n\n[dependencies.both]\nversion = \"1\"\n\n"
-        );
-    }
-
-    #[test]
-    fn an_exception_of_lowest_for_a_feature_that_does_not_exist_is_an_error() {
-        let package = Package::from(&json!({ "name": "a", "metadata": { "lowest": { "except": ["new"] } } }));
-        let error = Excepted::of(&package).err().unwrap();
-        assert_eq!(error.to_string(), "a: [package.metadata.lowest] names no feature: new");
+    fn a_reduced_manifest_has_nothing_of_tests_and_of_excepted_features() {
+        let manifest = "[package]\nname = \"a\"\n[features]\nnew = [\"dep:only\", \"dep:both\"]\nold = [\"dep:both\"]\n\
+                        [dependencies]\nboth = \"1\"\nonly = \"2\"\n[dev-dependencies]\nb = \"1\"\n[[test]]\nname = \"c\"\n";
+        let want = "[package]\nname = \"a\"\n\n[features]\nold = [\"dep:both\"]\n\n[dependencies]\nboth = \"1\"\n";
+        let reduced =
+            |features: &[&str]| reduced(manifest, &features.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let sorted = |text: &str| text.parse::<toml::Table>().unwrap();
+        assert_eq!(sorted(&reduced(&["new"]).unwrap()), sorted(want));
+        assert_eq!(reduced(&["newer"]).unwrap_err().to_string(), "there is no feature newer to except");
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::COMMANDS;
-use crate::files::{files, shown};
-use crate::workspace::{Workspace, root};
+use crate::files::{files, root, shown};
+use crate::workspace::{self, Workspace};
 
 fn workflows() -> Vec<PathBuf> {
     files(&root().join(".github/workflows"), "yml").unwrap()
@@ -67,7 +67,8 @@ fn the_forge_checks_the_oldest_compiler_and_the_packages_with_the_commands_of_a_
     let text = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
     let runs: Vec<_> =
         text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("run: ")).collect();
-    let oldest = Workspace::here().unwrap().published().find_map(|package| package.rust_version.clone()).unwrap();
+    let here = Workspace::here().unwrap();
+    let oldest = here.published().map(|package| workspace::text(package.manifest("rust_version"))).min().unwrap();
     let install = format!("rustup toolchain install {oldest}.0 --profile minimal");
     let msrv = format!("STAGGER_MSRV_RUSTC=\"$(rustup which --toolchain {oldest}.0 rustc)\" cargo xtask msrv");
     for wanted in [install.as_str(), msrv.as_str(), "cargo xtask package", "cargo xtask lowest"] {
@@ -91,13 +92,14 @@ fn the_action_installs_a_release_and_refuses_one_that_has_been_changed() {
 
     use sha2::{Digest, Sha256};
 
+    use crate::files::hex;
     use crate::release::archive::{Entry, tar_gz};
 
     let action = fs::read_to_string(root().join("action.yml")).unwrap();
     let name = "stagger-0.1.0-x86_64-unknown-linux-musl";
     let program = Entry { path: "stagger".into(), content: b"#!/bin/sh\necho \"$@\"\n".to_vec(), is_executable: true };
     let archive = tar_gz(name, vec![program], 0).unwrap();
-    let digest: String = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Sha256::digest(&archive));
     for (sums, succeeds) in [
         (format!("{digest}  {name}.tar.gz\n"), true),
         (format!("{}  {name}.tar.gz\n", "0".repeat(64)), false),

@@ -12,15 +12,16 @@ use crate::shell::Shell;
 pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
     pub(crate) target_directory: PathBuf,
+    /// The table `[workspace.metadata]`.
+    pub(crate) metadata: Value,
 }
 
 pub(crate) struct Package {
     pub(crate) name: String,
+    pub(crate) version: String,
     pub(crate) is_published: bool,
     pub(crate) features: Vec<String>,
     pub(crate) dependencies: Vec<String>,
-    /// The `rust-version` of the manifest.
-    pub(crate) rust_version: Option<String>,
     /// The keys of the manifest, as `cargo metadata` names them.
     manifest: Value,
     /// Names by kind: `lib`, `bin`, `example`, `test`.
@@ -35,24 +36,32 @@ impl Workspace {
     pub(crate) fn at(manifest: &str) -> Result<Self> {
         let shell = Shell::cargo("metadata --no-deps --format-version 1 --manifest-path").args([manifest]);
         let metadata: Value = serde_json::from_str(&shell.output()?)?;
-        let target_directory = text(&metadata["target_directory"]).into();
-        Ok(Self { packages: list(&metadata["packages"]).map(Package::from).collect(), target_directory })
+        Ok(Self {
+            packages: list(&metadata["packages"]).map(Package::from).collect(),
+            target_directory: text(&metadata["target_directory"]).into(),
+            metadata: metadata["metadata"].clone(),
+        })
     }
 
     /// Returns the packages that are published, in the order of the manifest.
     pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_published)
     }
+
+    /// Returns the published packages that are libraries.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
+        self.published().filter(|package| package.is_library())
+    }
 }
 
 /// Returns the arguments that select the whole workspace with every feature of the published packages. Features of other
 /// packages stay off: those of the benchmark add two hundred crates that nothing else needs.
 pub(crate) fn everything() -> Result<[String; 3]> {
-    let workspace = Workspace::here()?;
-    let features = workspace
-        .published()
-        .flat_map(|package| package.features.iter().map(move |feature| format!("{}/{feature}", package.name)));
-    Ok(["--workspace".to_owned(), "--features".to_owned(), features.collect::<Vec<_>>().join(",")])
+    let mut features = Vec::new();
+    for package in Workspace::here()?.published() {
+        features.extend(package.features.iter().map(|feature| format!("{}/{feature}", package.name)));
+    }
+    Ok(["--workspace".to_owned(), "--features".to_owned(), features.join(",")])
 }
 
 impl Package {
@@ -86,21 +95,15 @@ impl From<&Value> for Package {
         }
         Self {
             name: text(&package["name"]),
+            version: text(&package["version"]),
             // `publish = false` is an empty list of registries; without the key, the value is null.
             is_published: package["publish"].is_null(),
             features: package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             dependencies: list(&package["dependencies"]).map(|dependency| text(&dependency["name"])).collect(),
-            rust_version: package["rust_version"].as_str().map(str::to_owned),
             manifest: package.clone(),
             targets,
         }
     }
-}
-
-/// Returns the root directory of the workspace.
-pub(crate) fn root() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here)
 }
 
 /// Returns a target directory for builds with other flags, so that they do not invalidate the main one.

@@ -1,6 +1,5 @@
-//! Archives and checksums that depend on the content of their files only.
+//! Archives and checksums that depend on the content of their files only, and the context of the container image.
 
-use core::fmt::Write;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
@@ -10,10 +9,10 @@ use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
 
-use super::program::{dist, write};
-use crate::error::Result;
-use crate::files::entries;
-use crate::workspace::root;
+use super::program::artifacts;
+use crate::error::{Result, no_arguments};
+use crate::files::{emptied, entries, hex, root};
+use crate::shell::Shell;
 
 /// A file in an archive.
 pub(crate) struct Entry {
@@ -48,75 +47,57 @@ pub(crate) fn gz(content: &[u8]) -> io::Result<Vec<u8>> {
     Ok(compressed)
 }
 
-/// Returns a file at the top of a packed archive.
-pub(crate) fn unpacked(archive: &Path, file: &str) -> Result<Vec<u8>> {
-    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(fs::File::open(archive)?));
-    for entry in tar.entries()? {
-        let mut entry = entry?;
-        if entry.path()?.components().skip(1).eq(Path::new(file).components()) {
-            let mut content = Vec::new();
-            entry.read_to_end(&mut content)?;
-            return Ok(content);
-        }
-    }
-    Err(format!("{} does not contain `{file}`", archive.display()).into())
+/// The name of the file with the checksums of the others.
+const SUMS: &str = "SHA256SUMS";
+
+/// Writes the checksums of the files of a release, in the format that `sha256sum --check` reads.
+pub(crate) fn write_checksums(arguments: &[OsString]) -> Result {
+    no_arguments(arguments)?;
+    let directory = artifacts()?;
+    let sums = checksums(&directory)?;
+    fs::write(directory.join(SUMS), &sums)?;
+    print!("{sums}");
+    Ok(())
 }
 
-/// Returns a line for each file of the directory, in the format that `sha256sum --check` reads; other checksums and
-/// directories are left out.
-pub(crate) fn checksums(directory: &Path, own: &str) -> Result<String> {
+/// Returns a line for each file of a directory but the checksums; its directories are left out.
+fn checksums(directory: &Path) -> Result<String> {
     let mut lines = String::new();
     for path in entries(directory)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_file() && name != own {
-            for byte in Sha256::digest(fs::read(&path)?) {
-                write!(lines, "{byte:02x}")?;
-            }
-            writeln!(lines, "  {name}")?;
+        if path.is_file() && name != SUMS {
+            lines += &format!("{}  {name}\n", hex(&Sha256::digest(fs::read(&path)?)));
         }
     }
     Ok(lines)
 }
-
-/// The architectures of an image, as container tools name them, with the beginning of the targets' names.
-const ARCHITECTURES: [(&str, &str); 2] = [("amd64", "x86_64-"), ("arm64", "aarch64-")];
 
 /// Lays out what `docker build` needs: the program from each of the archives that are named, and the Dockerfile.
 pub(crate) fn image(arguments: &[OsString]) -> Result {
     if arguments.is_empty() {
         return Err("name the archives of statically linked programs, one for each architecture".into());
     }
-    let context = dist()?.join("image");
+    let context = artifacts()?.join("image");
     for archive in arguments {
-        let content = unpacked(Path::new(archive), "stagger")?;
-        let program = Entry { path: "stagger".to_owned(), content, is_executable: true };
-        write(&context.join(architecture(Path::new(archive))?), &[program])?;
+        let archive = fs::canonicalize(archive)?;
+        let name = archive.file_name().unwrap_or_default().to_string_lossy();
+        let directory = context.join(architecture(&name)?);
+        emptied(&directory)?;
+        let tar = Shell::new("tar").args(["--extract", "--strip-components=1", "--file"]).args([&archive]);
+        tar.directory(&directory).args([format!("{}/stagger", name.trim_end_matches(".tar.gz"))]).run()?;
     }
     fs::copy(root().join(".github/Dockerfile"), context.join("Dockerfile"))?;
     println!("{}", context.display());
     Ok(())
 }
 
-/// Returns the architecture that the name of an archive contains.
-fn architecture(archive: &Path) -> Result<&'static str> {
-    let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    let found = ARCHITECTURES.iter().find(|(_, target)| name.contains(&format!("-{target}")));
-    Ok(found.ok_or_else(|| format!("no image is built for the target of {name}"))?.0)
-}
-
-/// The name of the file with the checksums of the others.
-const SUMS: &str = "SHA256SUMS";
-
-/// Writes the checksums of the files of a release, in the format that `sha256sum --check` reads.
-pub(crate) fn checksums_command(arguments: &[OsString]) -> Result {
-    if !arguments.is_empty() {
-        return Err("takes no arguments".into());
+/// Returns the architecture in the name of an archive, as container tools name it.
+fn architecture(archive: &str) -> Result<&'static str> {
+    match archive {
+        name if name.contains("-x86_64-") => Ok("amd64"),
+        name if name.contains("-aarch64-") => Ok("arm64"),
+        name => Err(format!("no image is built for the target of {name}").into()),
     }
-    let dist = dist()?;
-    let sums = checksums(&dist, SUMS)?;
-    fs::write(dist.join(SUMS), &sums)?;
-    print!("{sums}");
-    Ok(())
 }
 
 #[cfg(test)]
@@ -151,16 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn the_program_is_found_in_an_archive_beside_a_completion_of_its_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let archive = directory.path().join("a.tar.gz");
-        fs::write(&archive, tar_gz("a", vec![entry("run", true), entry("completions/run", false)], 0).unwrap())
-            .unwrap();
-        assert_eq!(unpacked(&archive, "run").unwrap(), b"run");
-        assert!(unpacked(&archive, "stop").unwrap_err().to_string().contains("does not contain `stop`"));
-    }
-
-    #[test]
     fn checksums_are_ordered_and_leave_out_their_own_file() {
         let directory = tempfile::tempdir().unwrap();
         for (name, content) in [("b", "abc"), ("a", ""), ("SHA256SUMS", "old")] {
@@ -170,17 +141,17 @@ mod tests {
         // The digests of the empty text and of "abc": FIPS 180-4, examples.
         let want = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a\n\
                     ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b\n";
-        assert_eq!(checksums(directory.path(), "SHA256SUMS").unwrap(), want);
+        assert_eq!(checksums(directory.path()).unwrap(), want);
     }
 
     #[test]
     fn the_architecture_of_an_image_is_that_of_the_archive() {
         for (name, want) in [
-            ("target/artifacts/stagger-0.1.0-x86_64-unknown-linux-musl.tar.gz", Some("amd64")),
+            ("stagger-0.1.0-x86_64-unknown-linux-musl.tar.gz", Some("amd64")),
             ("stagger-0.1.0-aarch64-unknown-linux-musl.tar.gz", Some("arm64")),
             ("stagger-0.1.0-riscv64gc-unknown-linux-musl.tar.gz", None),
         ] {
-            assert_eq!(architecture(Path::new(name)).ok(), want, "{name}");
+            assert_eq!(architecture(name).ok(), want, "{name}");
         }
     }
 }

@@ -7,16 +7,16 @@ mod reconnect;
 mod retry;
 mod window;
 
-use core::fmt::Write as _;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use stagger_core::Seed;
 
-use crate::error::{Error, Result};
-use crate::files::shown;
-use crate::workspace::root;
+use crate::error::{Result, no_arguments};
+use crate::files::{hex, root, shown};
 
 /// The files, and what each of them holds.
 const FILES: [(&str, fn() -> Result<Value>); 6] = [
@@ -30,9 +30,7 @@ const FILES: [(&str, fn() -> Result<Value>); 6] = [
 
 /// Writes the vectors.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
-    if !arguments.is_empty() {
-        return Err("takes no arguments".into());
-    }
+    no_arguments(arguments)?;
     for (name, vectors) in FILES {
         let path = path(name);
         fs::write(&path, text(&vectors()?)?)?;
@@ -47,23 +45,33 @@ fn path(name: &str) -> PathBuf {
 
 /// Returns the text of a file: one line for each element of its lists, so that differences can be read.
 fn text(vectors: &Value) -> Result<String> {
-    let lists = vectors.as_object().ok_or("vectors must be an object of lists")?;
-    let lists = lists.iter().map(|(name, list)| {
-        let rows = list.as_array().ok_or("vectors must be lists")?;
+    let mut lists = Vec::new();
+    for (name, rows) in vectors.as_object().ok_or("vectors must be an object of lists")? {
+        let rows = rows.as_array().ok_or("vectors must be lists")?;
         let rows: Vec<_> = rows.iter().map(|row| format!("    {row}")).collect();
-        Ok(format!("  \"{name}\": [\n{}\n  ]", rows.join(",\n")))
-    });
-    let lists: Vec<_> = lists.collect::<core::result::Result<_, Error>>()?;
+        lists.push(format!("  \"{name}\": [\n{}\n  ]", rows.join(",\n")));
+    }
     Ok(format!("{{\n{}\n}}\n", lists.join(",\n")))
 }
 
-/// Returns bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+/// Runs a course of events for each of `seeds` seeds. Returns the first `listed` lines of the first course, and a hash of
+/// all lines.
+fn courses(
+    seeds: u64,
+    listed: usize,
+    mut course: impl FnMut(Seed) -> Result<Vec<String>>,
+) -> Result<(Vec<String>, String)> {
+    let mut hash = Sha256::new();
+    let mut first = Vec::new();
+    for id in 0..seeds {
+        let mut lines = course(Seed::new(seeds).for_call(id))?;
+        hash.update(lines.join("\n"));
+        if id == 0 {
+            lines.truncate(listed);
+            first = lines;
+        }
+    }
+    Ok((first, hex(&hash.finalize())))
 }
 
 #[cfg(test)]

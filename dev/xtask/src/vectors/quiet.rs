@@ -1,12 +1,11 @@
 use core::time::Duration;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use stagger_core::guard::{Limiter as _, LimiterPermit, Turn};
 use stagger_core::quiet::{QuietPeriod, QuietState, QuietTrigger};
 use stagger_core::{FailureKind, Instant, Outcome, Seed, ServerHint};
 
-use super::hex;
+use super::courses;
 use crate::error::Result;
 
 const SEEDS: u64 = 60;
@@ -18,17 +17,8 @@ const MAX: u64 = 60_000_000_000;
 /// Returns what a quiet period does in random courses of calls: the beginning of one, and a hash of many.
 pub(super) fn vectors() -> Result<Value> {
     let rows = GAPS.map(|gap| {
-        let mut hash = Sha256::new();
-        let mut listed = Vec::new();
-        for id in 0..SEEDS {
-            let course = course(gap, Seed::new(SEEDS).for_call(id))?;
-            hash.update(course.join("\n"));
-            if id == 0 {
-                listed = course;
-                listed.truncate(60);
-            }
-        }
-        Ok(json!({ "gap": gap, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": hex(&hash.finalize()) }))
+        let (listed, sha256) = courses(SEEDS, 60, |seed| course(gap, seed))?;
+        Ok(json!({ "gap": gap, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": sha256 }))
     });
     let rows: Result<Vec<_>> = rows.into_iter().collect();
     Ok(json!({ "courses": rows? }))

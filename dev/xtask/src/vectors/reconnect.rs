@@ -1,11 +1,10 @@
 use core::time::Duration;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use stagger_core::machine::{ReconnectMachine, ReconnectPhase, ReconnectStep};
 use stagger_core::{FailureKind, Guards, Instant, Outcome, Policy, Seed, ServerHint};
 
-use super::hex;
+use super::courses;
 use crate::error::Result;
 
 const POLICIES: [&str; 9] = [
@@ -27,16 +26,8 @@ const EVENTS: u64 = 60;
 pub(super) fn vectors() -> Result<Value> {
     let rows = POLICIES.map(|text| {
         let policy: Policy = text.parse()?;
-        let mut hash = Sha256::new();
-        let mut listed = Vec::new();
-        for id in 0..SEEDS {
-            let course = course(&policy, Seed::new(SEEDS).for_call(id));
-            hash.update(course.join("\n"));
-            if id == 0 {
-                listed = course;
-            }
-        }
-        Ok(json!({ "policy": text, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": hex(&hash.finalize()) }))
+        let (listed, sha256) = courses(SEEDS, usize::MAX, |seed| Ok(course(&policy, seed)))?;
+        Ok(json!({ "policy": text, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": sha256 }))
     });
     let rows: Result<Vec<_>> = rows.into_iter().collect();
     Ok(json!({ "policies": rows? }))

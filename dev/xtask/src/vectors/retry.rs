@@ -1,13 +1,12 @@
 use core::time::Duration;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use stagger_core::budget::{Refund, SuccessRate, Tokens, Window};
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Budget, FailureKind, Guards, Instant, Outcome, Policy, Ratio, Seed, ServerHint};
 
-use super::hex;
+use super::courses;
 use crate::error::Result;
 
 const POLICIES: [&str; 12] = [
@@ -43,17 +42,8 @@ pub(super) fn vectors() -> Result<Value> {
 
 fn row(text: &str, budget: &str) -> Result<Value> {
     let policy: Policy = text.parse()?;
-    let mut hash = Sha256::new();
-    let mut listed = Vec::new();
-    for id in 0..SEEDS {
-        let course = course(&policy, budget_named(budget)?.as_deref(), Seed::new(SEEDS).for_call(id));
-        hash.update(course.join("\n"));
-        if id == 0 {
-            listed = course;
-            listed.truncate(24);
-        }
-    }
-    Ok(json!({ "policy": text, "budget": budget, "seeds": SEEDS, "listed": listed, "sha256": hex(&hash.finalize()) }))
+    let (listed, sha256) = courses(SEEDS, 24, |seed| Ok(course(&policy, budget_named(budget)?.as_deref(), seed)))?;
+    Ok(json!({ "policy": text, "budget": budget, "seeds": SEEDS, "listed": listed, "sha256": sha256 }))
 }
 
 fn budget_named(name: &str) -> Result<Option<Box<dyn Budget>>> {

@@ -1,12 +1,11 @@
 use core::time::Duration;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use stagger_core::budget::Window;
 use stagger_core::guard::BudgetPermit;
 use stagger_core::{Budget as _, FailureKind, Instant, Ratio, Seed};
 
-use super::hex;
+use super::courses;
 use crate::error::Result;
 
 const SEEDS: u64 = 40;
@@ -25,19 +24,9 @@ const WINDOWS: [(u64, u32, u32, u64); 5] = [
 /// Returns what windows grant in random courses of calls and retries: the beginning of one, and a hash of many.
 pub(super) fn vectors() -> Result<Value> {
     let rows = WINDOWS.map(|window| {
-        let mut hash = Sha256::new();
-        let mut listed = Vec::new();
-        for id in 0..SEEDS {
-            let course = course(window, Seed::new(SEEDS).for_call(id))?;
-            hash.update(course.join("\n"));
-            if id == 0 {
-                listed = course;
-                listed.truncate(60);
-            }
-        }
+        let (listed, sha256) = courses(SEEDS, 60, |seed| course(window, seed))?;
         let (ttl, ratio, minimum, gap) = window;
         let settings = json!({ "ttlMs": ttl, "ratio": f64::from(ratio) / 1e6, "minPerSecond": minimum });
-        let sha256 = hex(&hash.finalize());
         Ok(json!({ "settings": settings, "gap": gap, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": sha256 }))
     });
     let rows: Result<Vec<_>> = rows.into_iter().collect();
