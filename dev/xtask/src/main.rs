@@ -5,6 +5,8 @@ mod ci;
 mod debian;
 mod error;
 mod files;
+#[cfg(test)]
+mod houses;
 mod javascript;
 mod lint;
 mod package;
