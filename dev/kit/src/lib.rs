@@ -29,14 +29,10 @@
 //! group and all other descendants of the child are killed; if the test itself is killed, a watchdog kills the groups.
 //! Tests may run in parallel.
 
+mod checks;
 #[cfg(feature = "explore")]
 mod explore;
 mod ledger;
-#[cfg(feature = "timers")]
-mod panicking_timer;
-#[cfg(feature = "timers")]
-mod pending_timer;
-mod poll;
 #[cfg(unix)]
 mod process;
 #[cfg(feature = "schema")]
@@ -44,16 +40,13 @@ mod schema;
 #[cfg(unix)]
 mod server;
 mod tally;
-mod uniform;
+#[cfg(feature = "timers")]
+mod timers;
 
+pub use crate::checks::{assert_uniform, poll_times};
 #[cfg(feature = "explore")]
 pub use crate::explore::{World, assert_found, explore};
 pub use crate::ledger::Ledger;
-#[cfg(feature = "timers")]
-pub use crate::panicking_timer::PanickingTimer;
-#[cfg(feature = "timers")]
-pub use crate::pending_timer::{PendingSleep, PendingTimer};
-pub use crate::poll::poll_times;
 #[cfg(unix)]
 pub use crate::process::capture::Stream;
 #[cfg(unix)]
@@ -67,7 +60,7 @@ pub use crate::process::user::User;
 #[cfg(feature = "schema")]
 pub use crate::schema::assert_published_schema;
 #[cfg(unix)]
-pub use crate::server::descriptor_limit::raise_descriptor_limit;
+pub use crate::server::limits::{ResourceError, SourcePorts, raise_descriptor_limit};
 #[cfg(unix)]
 pub use crate::server::mariadb::Mariadb;
 #[cfg(unix)]
@@ -75,13 +68,10 @@ pub use crate::server::port::Port;
 #[cfg(unix)]
 pub use crate::server::postgres::Postgres;
 #[cfg(unix)]
-pub use crate::server::resource_error::ResourceError;
-#[cfg(unix)]
 pub use crate::server::running::{Ready, Server};
-#[cfg(unix)]
-pub use crate::server::source_ports::SourcePorts;
 pub use crate::tally::{Miscount, Tally};
-pub use crate::uniform::assert_uniform;
+#[cfg(feature = "timers")]
+pub use crate::timers::{PanickingTimer, PendingSleep, PendingTimer};
 /// A signal for [`Running::signal`].
 #[cfg(unix)]
 pub use rustix::process::Signal;

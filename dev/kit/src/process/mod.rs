@@ -4,6 +4,5 @@ pub(crate) mod capture;
 pub(crate) mod process_tree;
 pub(crate) mod program;
 pub(crate) mod running;
-pub(crate) mod until;
 pub(crate) mod user;
 mod watchdog;

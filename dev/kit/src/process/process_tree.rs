@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::io::Result;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::process::until::poll_until;
+use crate::process::running::poll_until;
 
 /// The environment variable that marks the descendants of one spawned program. A daemon that has started its own session
 /// and whose parent has died is in none of our process groups and has no parent of ours, but keeps its environment.

@@ -1,18 +1,18 @@
+//! A child process that runs, and what it left when it ended.
+
 use core::time::Duration;
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ExitStatus};
-use std::thread;
 use std::time::Instant;
+use std::{fmt, thread};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::process::capture::{Capture, NoLine, Stream};
 use crate::process::process_tree::{LeakedProcess, ProcessTree};
 use crate::process::program::Input;
-use crate::process::until::poll_until;
 use crate::process::watchdog;
 
 /// Time that descendants get to exit after the program before they count as leaked.
@@ -255,4 +255,21 @@ fn tail(text: &str) -> &str {
     const SHOWN: usize = 2000;
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
     &text[start..]
+}
+
+/// Polling interval for a condition without a notification: short compared with a test, long enough not to use much CPU.
+const INTERVAL: Duration = Duration::from_millis(2);
+
+/// Polls until `poll` returns a value; returns `None` when `limit` has elapsed. Polls at least once.
+pub(crate) fn poll_until<T>(limit: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = poll() {
+            return Some(value);
+        }
+        if started.elapsed() >= limit {
+            return None;
+        }
+        thread::sleep(INTERVAL);
+    }
 }

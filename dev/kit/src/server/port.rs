@@ -50,7 +50,7 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::until::poll_until;
+    use crate::process::running::poll_until;
     use core::time::Duration;
     use std::collections::HashSet;
     use std::io::ErrorKind;

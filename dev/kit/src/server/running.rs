@@ -7,8 +7,8 @@ use rustix::process::Signal;
 
 use crate::process::capture::Stream;
 use crate::process::program::Program;
+use crate::process::running::poll_until;
 use crate::process::running::{Finished, Running};
-use crate::process::until::poll_until;
 
 /// How to detect that a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,90 @@
+//! The limits of the machine for many connections: errors say how to raise them.
+
+use core::error::Error;
+use core::fmt;
 use core::net::Ipv4Addr;
 use core::ops::RangeInclusive;
 use std::fs;
 
-use crate::server::resource_error::ResourceError;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The system lacks a resource that a test needs; the message includes the fix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResourceError {
+    /// The hard limit of open files is too low.
+    Descriptors {
+        /// Number of files that the process would have open.
+        needed: u64,
+        /// The hard limit of `RLIMIT_NOFILE`.
+        hard: u64,
+    },
+    /// The loopback network has too few source addresses and ports for the connections.
+    Ports {
+        /// Number of connections requested.
+        connections: u64,
+        /// Maximum number of connections.
+        room: u64,
+    },
+    /// The limit of the system is unknown.
+    Unknown {
+        /// Source of the limit.
+        source: &'static str,
+        /// Cause of the failure.
+        reason: String,
+    },
+}
+
+impl fmt::Display for ResourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Descriptors { needed, hard } => write!(
+                f,
+                "{needed} open files needed, but the hard limit is {hard}; raise it as root (`ulimit -Hn {needed}`, \
+                 `LimitNOFILE={needed}` for a service, `--ulimit nofile={needed}` for a container) or use fewer \
+                 connections"
+            ),
+            Self::Ports { connections, room } => write!(
+                f,
+                "{connections} connections requested, but the maximum is {room}; widen net.ipv4.ip_local_port_range or \
+                 use fewer connections"
+            ),
+            Self::Unknown { source, reason } => write!(f, "cannot read {source}: {reason}"),
+        }
+    }
+}
+
+impl Error for ResourceError {}
+
+/// Reserve for descriptors that a process opens implicitly: standard streams, event queue, name resolver.
+const RESERVE: u64 = 64;
+
+/// Ensures that the process can open `needed` more files, including connections.
+///
+/// Raises the soft limit of `RLIMIT_NOFILE` to the hard limit if it is too low. Call it before measuring anything:
+/// otherwise a test measures the limit.
+///
+/// # Errors
+/// [`ResourceError::Descriptors`] if the hard limit is too low.
+pub fn raise_descriptor_limit(needed: u64) -> Result<(), ResourceError> {
+    // /dev/fd exists on every Unix; without it, the reserve must suffice.
+    let open = fs::read_dir("/dev/fd").map_or(0, |entries| entries.count() as u64);
+    let limit = getrlimit(Resource::Nofile);
+    let Some(raised) = new_limit(open.saturating_add(needed).saturating_add(RESERVE), limit)? else {
+        return Ok(());
+    };
+    setrlimit(Resource::Nofile, raised)
+        .map_err(|error| ResourceError::Unknown { source: "RLIMIT_NOFILE", reason: error.to_string() })
+}
+
+/// Returns the limit to set, or `None` if the current one suffices. In an [`Rlimit`], `None` means unlimited.
+fn new_limit(total: u64, limit: Rlimit) -> Result<Option<Rlimit>, ResourceError> {
+    match limit {
+        Rlimit { current, .. } if current.is_none_or(|soft| soft >= total) => Ok(None),
+        Rlimit { maximum: Some(hard), .. } if hard < total => Err(ResourceError::Descriptors { needed: total, hard }),
+        Rlimit { maximum, .. } => Ok(Some(Rlimit { current: maximum, maximum })),
+    }
+}
 
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
@@ -80,11 +162,60 @@ fn span(first: &str, last: &str) -> Option<RangeInclusive<u16>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use core::net::{SocketAddr, SocketAddrV4};
-    use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, socket, sockopt};
+    use core::time::Duration;
     use std::collections::HashSet;
+    use std::env;
+    use std::fs::File;
     use std::net::TcpListener;
+
+    use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, socket, sockopt};
+
+    use super::*;
+    use crate::Program;
+
+    #[test]
+    fn the_soft_limit_is_raised_only_when_needed_and_never_above_the_hard_one() {
+        let limit = |current, maximum| Rlimit { current, maximum };
+        let short = Err(ResourceError::Descriptors { needed: 4097, hard: 4096 });
+        for (total, now, want) in [
+            (1024, limit(Some(1024), Some(4096)), Ok(None)),
+            (1025, limit(Some(1024), Some(4096)), Ok(Some(limit(Some(4096), Some(4096))))),
+            (4096, limit(Some(1024), Some(4096)), Ok(Some(limit(Some(4096), Some(4096))))),
+            (4097, limit(Some(1024), Some(4096)), short),
+            (4097, limit(Some(1024), None), Ok(Some(limit(None, None)))),
+            (u64::MAX, limit(None, None), Ok(None)),
+        ] {
+            assert_eq!(new_limit(total, now), want, "{total} with {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_can_open_more_files_than_its_soft_limit_allowed() {
+        let child = Program::this_test("server::limits::tests::opens_300_files_from_a_limit_of_100").unwrap();
+        let done = child.env("KIT_LOW_LIMIT", "yes").run(Duration::from_secs(10)).unwrap();
+        assert!(done.stdout_text().contains("300 files are open"), "{done}");
+    }
+
+    #[test]
+    #[ignore = "lowers the limit of the whole process; the test above runs it in a child process"]
+    fn opens_300_files_from_a_limit_of_100() {
+        if env::var_os("KIT_LOW_LIMIT").is_none() {
+            return;
+        }
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(100), maximum }).unwrap();
+        let open = || (0..300).map(|_| File::open("/dev/null")).collect::<Result<Vec<_>, _>>();
+        open().expect_err("100 is the limit");
+        raise_descriptor_limit(300).unwrap();
+        println!("{} files are open", open().unwrap().len());
+    }
+
+    #[test]
+    fn the_message_of_a_resource_error_includes_the_fix() {
+        let message = ResourceError::Descriptors { needed: 70_064, hard: 20_000 }.to_string();
+        assert!(message.contains("70064 open files") && message.contains("`ulimit -Hn 70064`"), "{message}");
+    }
 
     #[test]
     fn reserved_ports_inside_the_range_do_not_count() {

@@ -1,3 +1,20 @@
+//! Polls a future by hand, and checks the distribution of a sample.
+
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+
+/// Polls a future up to `times` times and returns the last result.
+pub fn poll_times<F: Future + ?Sized>(future: Pin<&mut F>, times: u32) -> Poll<F::Output> {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut future = future;
+    for _ in 1..times {
+        if let ready @ Poll::Ready(_) = future.as_mut().poll(&mut cx) {
+            return ready;
+        }
+    }
+    future.poll(&mut cx)
+}
+
 /// Asserts that a sample in `[0, 1]` is uniform: a Kolmogorov-Smirnov test at a significance level of one in a million.
 ///
 /// # Panics

@@ -1,10 +1,13 @@
+//! Timers of calls in virtual time: one that a test interrupts, and one that must not be used.
+
+use core::future::Ready;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
 use stagger::Instant;
 use stagger::testing::VirtualClock;
-use stagger::time::{Clock, Sleep};
+use stagger::time::{BlockingSleep, Clock, Sleep};
 
 /// A virtual timer whose sleeps are pending at their first poll, so that a test can drop a call during a sleep.
 #[derive(Clone, Debug, Default)]
@@ -46,5 +49,29 @@ impl Future for PendingSleep {
         }
         self.clock.advance(self.length);
         Poll::Ready(())
+    }
+}
+
+/// A timer that panics if a sleep is requested.
+#[derive(Clone, Copy, Debug)]
+pub struct PanickingTimer;
+
+impl Clock for PanickingTimer {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+}
+
+impl Sleep for PanickingTimer {
+    type Sleeping = Ready<()>;
+
+    fn sleep(&self, length: Duration) -> Ready<()> {
+        panic!("unexpected sleep of {length:?}")
+    }
+}
+
+impl BlockingSleep for PanickingTimer {
+    fn sleep(&self, length: Duration) {
+        panic!("unexpected sleep of {length:?}")
     }
 }
