@@ -1,6 +1,6 @@
 //! What is measured: tables, their rows, and how each row runs.
 
-use crate::sizes::Sizes;
+use crate::measure::Sizes;
 
 /// One table of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

@@ -2,7 +2,7 @@
 
 use crate::callgrind::Counts;
 use crate::case::{Case, Role, Table};
-use crate::sizes::Sizes;
+use crate::measure::Sizes;
 use crate::timing::Timing;
 
 /// One case with its measurements.

@@ -17,16 +17,12 @@ mod future;
 mod goals;
 mod guards;
 mod http;
-mod lockfile;
 mod measure;
-mod memory;
 mod operation;
 mod options;
 mod pending;
 mod report;
-mod sizes;
 mod timing;
-mod tokio_runtime;
 #[cfg(feature = "peers")]
 mod tower_stack;
 mod websocket;
@@ -55,7 +51,7 @@ fn run(options: &Options) -> io::Result<()> {
         return measure::run_one(&all_cases(), id, iterations);
     }
     if let Some(id) = &options.measure_memory {
-        return memory::print_usage_of(|| measure::run_one(&all_cases(), id, 0));
+        return measure::print_usage_of(|| measure::run_one(&all_cases(), id, 0));
     }
     let text = measured(options)?.render(options.format());
     io::stdout().write_all(text.as_bytes())

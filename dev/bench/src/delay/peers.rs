@@ -4,7 +4,17 @@ use core::hint::black_box;
 use core::iter::repeat_with;
 use std::time::SystemTime;
 
-use super::session::{BASE, CAP, sessions};
+use aws_smithy_runtime::client::retries::TokenBucket;
+use aws_smithy_runtime::client::retries::strategy::StandardRetryStrategy;
+use aws_smithy_runtime_api::client::interceptors::context::{Error, Input, InterceptorContext};
+use aws_smithy_runtime_api::client::orchestrator::OrchestratorError;
+use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
+use aws_smithy_runtime_api::client::retries::{RequestAttempts, RetryStrategy};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponentsBuilder;
+use aws_smithy_types::config_bag::{ConfigBag, Layer};
+use aws_smithy_types::retry::RetryConfig;
+
+use super::{BASE, CAP, LENGTH, sessions};
 use crate::case::{Case, Role, Table};
 
 /// Returns the rows of other crates.
@@ -22,8 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
         row("tower", tower).note("returns the delay as a tokio sleep"),
         row("tower-resilience", tower_resilience).note("jitter ±50 %"),
         row("retry-policies", retry_policies).note("returns a wall-clock time"),
-        row("aws-smithy-runtime", super::aws::decisions)
-            .note("complete decision: classifier, backoff, unlimited token bucket"),
+        row("aws-smithy-runtime", decisions).note("complete decision: classifier, backoff, unlimited token bucket"),
         Case::absent(Table::Delay, "again", "its delays are not in its public API"),
         Case::absent(Table::Delay, "tryhard", "has no jitter"),
     ]
@@ -120,7 +129,7 @@ fn tower(iterations: u64) {
     use tower::retry::backoff::{Backoff, ExponentialBackoffMaker, MakeBackoff};
     use tower::util::rng::HasherRng;
 
-    let runtime = crate::tokio_runtime::real();
+    let runtime = crate::operation::real();
     let _context = runtime.enter();
     let maker = ExponentialBackoffMaker::new(BASE, CAP, 0.99, HasherRng::new())
         // It rejects a minimum above the maximum and a jitter outside 0 to 100.
@@ -162,4 +171,44 @@ fn retry_policies(iterations: u64) {
             policy.should_retry(start, past - 1)
         })
     });
+}
+
+// The decision of the AWS SDKs, which includes their classifier and token bucket: they cannot be left out.
+
+/// Classifies every error as transient without inspecting it.
+#[derive(Debug)]
+struct Transient;
+
+impl ClassifyRetry for Transient {
+    fn classify_retry(&self, _context: &InterceptorContext) -> RetryAction {
+        RetryAction::transient_error()
+    }
+
+    fn name(&self) -> &'static str {
+        "transient"
+    }
+}
+
+fn decisions(iterations: u64) {
+    let components = RuntimeComponentsBuilder::for_tests().with_retry_classifier(Transient);
+    let components = components
+        .build()
+        // It rejects a builder that lacks a component; the test builder has them all.
+        .expect("every required component");
+    let mut layer = Layer::new("bench");
+    layer.store_put(RetryConfig::standard().with_max_attempts(100).with_initial_backoff(BASE).with_max_backoff(CAP));
+    layer.store_put(TokenBucket::unlimited());
+    let mut bag = ConfigBag::of_layers(vec![layer]);
+    let mut context = InterceptorContext::new(Input::doesnt_matter());
+    context.set_output_or_error(Err(OrchestratorError::operation(Error::doesnt_matter())));
+
+    let (components, context) = black_box((&components, &context));
+    for _ in 0..iterations / LENGTH {
+        let strategy = StandardRetryStrategy::new();
+        for attempts in 1..=black_box(LENGTH as u32) {
+            bag.interceptor_state().store_put(RequestAttempts::new(attempts));
+            let decision = strategy.should_attempt_retry(context, components, black_box(&bag));
+            black_box(&decision);
+        }
+    }
 }

@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use tower::{Layer, Service};
 
-use super::inner::{await_each, large, poll_once, sizes_of, small};
+use super::{await_each, large, poll_once, sizes_of, small};
 use crate::case::{Case, Role, Table};
+use crate::measure::Sizes;
 use crate::operation::{Failure, SUCCESS, repeat};
-use crate::sizes::Sizes;
 use crate::tower_stack::BackoffAndBudget;
 
 const BASE: Duration = Duration::from_millis(100);

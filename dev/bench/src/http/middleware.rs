@@ -14,7 +14,7 @@ use stagger::{Policy, Retrier, policy};
 use stagger_http::reqwest::RetryMiddleware;
 
 use super::MIDDLEWARE;
-use super::messages::{Answer, GET};
+use super::{Answer, GET};
 use crate::case::{Case, Role, Table};
 use crate::future::poll_once;
 

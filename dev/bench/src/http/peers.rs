@@ -8,7 +8,7 @@ use tower::Layer as _;
 use tower::retry::{Policy, Retry};
 
 use super::TOWER_GUARDED;
-use super::messages::{Answer, GET, Message, PUT, Server, send};
+use super::{Answer, GET, Message, PUT, Server, send};
 use crate::case::{Case, Role, Table};
 use crate::tower_stack::BackoffAndBudget;
 

@@ -10,9 +10,9 @@ use backon::{ConstantBuilder, Retryable as _};
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::{Expired, Key};
 
-use super::load::{Delays, Item, LONGEST_MS, PENDING, Pending, cancelled, due, on, task};
-use super::tasks::{Tasks, attempted, fail, on_tasks};
-use super::timed::{Queue, Timed};
+use super::{Delays, Item, LONGEST_MS, PENDING, Pending, cancelled, due, on, task};
+use super::{Queue, Timed};
+use super::{Tasks, attempted, fail, on_tasks};
 use crate::case::{Case, Role, Table};
 
 const LONGEST: Duration = Duration::from_millis(LONGEST_MS);

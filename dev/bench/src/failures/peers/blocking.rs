@@ -6,7 +6,7 @@ use backon::{BlockingRetryable, ExponentialBuilder};
 
 use super::{BASE, CAP};
 use crate::case::{Case, Role, Table};
-use crate::failures::drive::use_delay;
+use crate::failures::use_delay;
 use crate::operation::{THREE_FAILURES, repeat};
 
 /// Returns the rows of other crates.

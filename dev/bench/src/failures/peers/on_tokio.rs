@@ -7,9 +7,9 @@ use tokio::runtime::Runtime;
 use tower::{Layer, Service};
 
 use crate::case::{Case, Role, Table};
-use crate::failures::drive::{attempt, on_both_clocks};
+use crate::failures::{attempt, on_both_clocks};
+use crate::operation::repeat_on;
 use crate::operation::{Failure, THREE_FAILURES};
-use crate::tokio_runtime::repeat_on;
 use crate::tower_stack::BackoffAndBudget;
 
 /// Returns the rows of other crates.
@@ -31,7 +31,7 @@ pub(super) fn cases() -> Vec<Case> {
     ));
     cases.push(
         Case::wait(Table::FailuresTokioReal, Role::Peer, "again", |iterations| {
-            again(iterations, &crate::tokio_runtime::real());
+            again(iterations, &crate::operation::real());
         })
         .note("sleeps on its own thread"),
     );

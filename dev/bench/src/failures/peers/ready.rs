@@ -6,7 +6,7 @@ use backon::{ExponentialBuilder, Retryable};
 
 use super::{BASE, CAP};
 use crate::case::{Case, Role, Table};
-use crate::failures::drive::{attempt, sleep_ready};
+use crate::failures::{attempt, sleep_ready};
 use crate::future::poll_once;
 use crate::operation::{Failure, THREE_FAILURES, repeat};
 

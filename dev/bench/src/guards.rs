@@ -1,23 +1,105 @@
-//! The cost of the guards of this project, behind `dyn` as in a call.
+//! Section E: budgets, breakers and hedging, on one thread and shared by two.
 
+#[cfg(feature = "peers")]
+mod peers;
+
+use core::cell::Cell;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::LazyLock;
 
+use stagger::admission::{Admission, Admit, Secret};
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
 use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
-use stagger::guard::{Keyed, Limiter, LimiterMode, LimiterPermit, Pacer, QuietPeriod, Turn};
-use stagger::{
-    Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Retrier, Seed, guard::Now, hedge::Hedge,
-    hedge::HedgeState, hedge::Latencies, policy, time::Clock as _, time::SystemClock,
-};
-
+use stagger::guard::{Keyed, Limiter, LimiterMode, LimiterPermit, Now, Pacer, QuietPeriod, Turn};
+use stagger::hedge::{Hedge, HedgeState, Latencies};
+use stagger::time::{Clock as _, SystemClock};
+use stagger::{Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Retrier, Seed, policy};
 use stagger_lease::claim::Limits;
 use stagger_lease::ledger::{Counted, Ledger};
 
 use crate::case::{Case, Role, Table};
 use crate::operation::{SUCCESS, repeat};
+
+/// Returns the rows of the two tables.
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        floor_cases(),
+        stagger_cases(),
+        admission_cases(),
+        #[cfg(feature = "peers")]
+        peers::cases(),
+    ]
+    .concat()
+}
+
+// The atomic operations that a guard needs at least.
+
+/// A counter on cache lines of its own.
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
+/// Returns the hand-written rows.
+fn floor_cases() -> Vec<Case> {
+    let row = |table, name, run| Case::work(table, Role::Floor, name, run);
+    vec![
+        row(Table::GuardsSuccess, "full bucket or closed breaker: one load", load),
+        row(Table::GuardsSuccess, "one counter for all threads", shared_counter),
+        row(Table::GuardsSuccess, "one counter per thread", own_counter),
+        row(Table::GuardsFailure, "a reading of the system clock", read_clock),
+        row(Table::GuardsFailure, "deduct tokens, compare-and-swap loop", withdraw),
+    ]
+}
+
+fn load(iterations: u64) {
+    static FULL: Alone = Alone(AtomicU64::new(500));
+    let full = black_box(&FULL);
+    for _ in 0..iterations {
+        if full.0.load(Ordering::Relaxed) < 500 {
+            black_box(full.0.fetch_add(1, Ordering::Relaxed));
+        }
+    }
+}
+
+fn read_clock(iterations: u64) {
+    for _ in 0..iterations {
+        black_box(&std::time::Instant::now());
+    }
+}
+
+fn shared_counter(iterations: u64) {
+    static COUNTER: Alone = Alone(AtomicU64::new(0));
+    let counter = black_box(&COUNTER);
+    for _ in 0..iterations {
+        counter.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Adds to a counter per thread. The operation is atomic, because other threads would read the counter.
+fn own_counter(iterations: u64) {
+    static COUNTERS: [Alone; 8] = [const { Alone(AtomicU64::new(0)) }; 8];
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static OWN: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) as usize % COUNTERS.len());
+    }
+    let counters = black_box(&COUNTERS);
+    for _ in 0..iterations {
+        counters[OWN.get()].0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn withdraw(iterations: u64) {
+    static TOKENS: Alone = Alone(AtomicU64::new(1 << 60));
+    let tokens = black_box(&TOKENS);
+    for _ in 0..iterations {
+        let spend = |held: u64| held.checked_sub(black_box(5));
+        let spent = tokens.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+        black_box(spent.is_ok());
+    }
+}
+
+// The cost of the guards of this project, behind `dyn` as in a call.
 
 /// The rows of the goals for a successful call: guards that count without reading the clock.
 pub(crate) const COUNTING: [&str; 5] =
@@ -41,7 +123,7 @@ macro_rules! shared {
 }
 
 /// Returns the rows of this project.
-pub(super) fn cases() -> Vec<Case> {
+fn stagger_cases() -> Vec<Case> {
     let row = |table, name, run| Case::work(table, Role::Stagger, name, run);
     let success = |name, run| row(Table::GuardsSuccess, name, run);
     let failure = |name, run| row(Table::GuardsFailure, name, run);
@@ -275,4 +357,57 @@ fn hedged(iterations: u64, hedge: Hedge) {
         black_box(&HedgeState::new(hedge, hedge.delay_now(Some(seen)), Instant::ZERO));
         seen.record(taken);
     }
+}
+
+// The cost of admission control, with an arrival a millisecond and as many admissions.
+
+/// The times of arrivals, in milliseconds: those of all runs and threads, so that no two are the same.
+static ARRIVALS: AtomicU64 = AtomicU64::new(1_000_000);
+
+/// Returns the rows of admission control.
+fn admission_cases() -> Vec<Case> {
+    let row = |name, run| Case::work(Table::GuardsFailure, Role::Stagger, name, run);
+    vec![
+        row("Admission: a newcomer is admitted", |n| {
+            static QUEUE: LazyLock<Admission> = LazyLock::new(queue);
+            for now in arrivals(n) {
+                black_box(&QUEUE.try_admit(now));
+            }
+        }),
+        row("Admission: a newcomer while the queue is full", |n| {
+            static FULL: LazyLock<Admission> = LazyLock::new(full);
+            for _ in 0..n {
+                black_box(&FULL.try_admit(START));
+            }
+        }),
+        row("Admission: a reservation is given and redeemed", |n| {
+            static QUEUE: LazyLock<Admission> = LazyLock::new(queue);
+            for now in arrivals(n) {
+                if let Admit::At(reservation) = QUEUE.reserve(now) {
+                    let token = black_box(&reservation.token);
+                    black_box(&QUEUE.admit_reserved(token, now.saturating_add(reservation.after)));
+                }
+            }
+        })
+        .note("with two seals, SipHash-2-4 of 126 instructions each"),
+    ]
+}
+
+const START: Instant = Instant::from_nanos(1_000_000_000_000);
+
+fn arrivals(count: u64) -> impl Iterator<Item = Instant> {
+    let first = ARRIVALS.fetch_add(count, Ordering::Relaxed);
+    (first..first + count).map(|ms| Instant::ZERO.saturating_add(Duration::from_millis(ms)))
+}
+
+fn queue() -> Admission {
+    // A valid rate and a secret that is not zero.
+    Admission::per_second(1_000).build(Secret::new([1; 16])).expect("valid settings")
+}
+
+/// Creates a queue in which every reservation up to the longest wait is taken.
+fn full() -> Admission {
+    let queue = queue();
+    while !matches!(queue.reserve(START), Admit::Full(_)) {}
+    queue
 }

@@ -1,16 +1,70 @@
-//! The report as tables.
+//! The report of a run: tables for readers, a JSON document for programs.
 
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table as Grid, TableStyle};
 
-use super::machine::Machine;
-use super::{Format, Report};
 use crate::case::{Role, Table};
 use crate::findings::{Findings, Row};
 use crate::goals::{Bound, Goal, Verdict};
-use crate::weight::Weight;
+use crate::weight::{PEERS, Weight, locked_version};
+
+/// The output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Tables for a terminal.
+    Text,
+    /// Markdown tables.
+    Markdown,
+    /// A JSON document.
+    Json,
+}
+
+/// The results of a run.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Report {
+    /// The measured cases.
+    pub(crate) rows: Vec<Row>,
+    /// The dependants of section G.
+    pub(crate) dependants: Vec<Weight>,
+    /// The goals.
+    pub(crate) goals: Vec<Goal>,
+}
+
+impl Report {
+    /// Renders the report.
+    pub(crate) fn render(&self, format: Format) -> String {
+        match format {
+            Format::Text | Format::Markdown => render_tables(self, format),
+            Format::Json => render_json(self),
+        }
+    }
+}
+
+// The report as JSON.
+
+/// The version of the document. An incompatible change changes it.
+const SCHEMA: &str = "stagger-bench/1";
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    machine: Machine,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+fn render_json(report: &Report) -> String {
+    let document = Document { schema: SCHEMA, machine: Machine::current(), report };
+    // Plain structs with string keys always serialize; a figure that is not finite becomes null.
+    serde_json::to_string_pretty(&document).expect("plain data serializes")
+}
+
+// The report as tables.
 
 /// A line below the header and no other lines, so that many rows fit on a screen.
 const PLAIN: TableStyle = TableStyle::new()
@@ -18,7 +72,7 @@ const PLAIN: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─'))
     .content_lines(ContentLineStyle::none());
 
-pub(super) fn render(report: &Report, format: Format) -> String {
+fn render_tables(report: &Report, format: Format) -> String {
     let mut text = String::new();
     let mut section = |title: &str, grid: Grid| {
         let heading = if format == Format::Markdown { "## " } else { "" };
@@ -181,6 +235,40 @@ fn figure(value: f64) -> String {
 
 fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), show)
+}
+
+// The machine and the versions that the figures were measured with.
+
+/// The machine, the compiler and the versions of the peers.
+#[derive(Debug, serde::Serialize)]
+struct Machine {
+    cpu: String,
+    cores: usize,
+    compiler: String,
+    peers: BTreeMap<&'static str, &'static str>,
+}
+
+impl Machine {
+    fn current() -> Self {
+        let peers = if cfg!(feature = "peers") { &PEERS[..] } else { &[] };
+        Self {
+            cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            compiler: compiler().unwrap_or_else(|| "an unknown compiler".to_owned()),
+            peers: peers.iter().filter_map(|name| Some((*name, locked_version(name)?))).collect(),
+        }
+    }
+}
+
+fn cpu() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn compiler() -> Option<String> {
+    let output = Command::new("rustc").arg("--version").output().ok()?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
 #[cfg(test)]
