@@ -111,6 +111,10 @@ impl RetryMachine<'_> {
     /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
     /// [`Permits::NONE`] at first.
     ///
+    /// The first attempt gets permits, too: [`Budget::on_first_attempt`](crate::Budget::on_first_attempt) never rejects
+    /// it, and some budgets count from it on. Every attempt has exactly one set of permits, which is settled exactly
+    /// once. A repeat of a request that was not processed keeps its permits.
+    ///
     /// # Errors
     /// [`StopReason::Deadline`] if the [deadline](Self::deadline) has passed, [`StopReason::Breaker`] if the breaker
     /// rejects the attempt. The permit has then been released. At the first attempt this means that the operation was

@@ -1,4 +1,5 @@
-//! Functions that `core` does not have. Sums and products only, so the results are the same on every platform.
+//! Functions that `core` does not have: square roots for forecasts, `2^x` and `tanh` for Polly's curve. They consist of
+//! sums and products only, so the results are the same on every platform.
 
 /// Returns the square root of a nonnegative number.
 pub(crate) fn square_root(x: f64) -> f64 {

@@ -45,7 +45,8 @@ pub(crate) enum Purpose {
 
 /// The low bits of a draw's number, which hold its purpose. Six purposes are in use; eight are reserved.
 const PURPOSE_BITS: u32 = 3;
-/// The bits from here on hold the episode: how many times the count of retries was restarted.
+/// The bits from here on hold the episode: how many times the count of retries was restarted. Without the episode, a
+/// client would draw the same delays after each restart, and one with a short first delay would be first every time.
 const EPISODE_SHIFT: u32 = PURPOSE_BITS + 32;
 
 const STEP: u64 = 0x2d35_8dcc_aa6c_78a5;

@@ -159,6 +159,9 @@ pub(crate) enum Memory {
 
 /// The delays of a system that are not those of the native formula.
 ///
+/// It is not part of that formula, so that most policies contain no code for it. The policy reaches it through the
+/// [`Formula`] of its jitter, so the schedule can use the curves of profiles without importing them.
+///
 /// The supertraits are those that a policy has, because it refers to one.
 pub(crate) trait DelayCurve: Send + Sync + RefUnwindSafe {
     /// Draws the delay of retry `n`, like [`Policy::next_delay`](crate::Policy::next_delay).

@@ -14,6 +14,9 @@ use crate::numbers::ratio::Ratio;
 /// It reads no clock and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and
 /// [`Schedule`](crate::schedule::Schedule) receive both as arguments.
 ///
+/// A policy has no timeout of an attempt. It says when to retry; a timeout ends an attempt without an error of the
+/// operation, and so changes the error type of the call. It is a setting of the driver.
+///
 /// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4 max-hint=30s`.
 ///
 /// | setting | default | meaning |

@@ -1,4 +1,7 @@
 //! The named policies: libraries, SDKs, proxies and tools; then clients that reconnect; then our own.
+//!
+//! A profile is an entry here and not a file, so adding one changes one place. A jitter that only one system has is
+//! drawn, forecast and planned like any other, but can be chosen only by the name of its profile.
 
 use core::time::Duration;
 

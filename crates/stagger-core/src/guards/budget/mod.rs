@@ -20,7 +20,8 @@
 //! the program runs. [`Unlimited`] is a budget that bounds nothing.
 //!
 //! The cost of a retry that is cancelled during its delay is returned. A retry cancelled while in flight has been a
-//! load on the server: it no longer counts as active, but its cost stays charged.
+//! load on the server: it no longer counts as active, but its cost stays charged. Otherwise a caller whose own timeout
+//! cancels each retry would have retries without a bound.
 //!
 //! ```
 //! use stagger_core::budget::Window;
