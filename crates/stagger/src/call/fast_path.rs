@@ -1,5 +1,9 @@
 //! The first attempt of a call that nothing holds, rejects or limits: unless it fails or is pending, the call needs no
 //! state.
+//!
+//! Only the start of the call is stored before the operation runs, and only if the output has the elapsed time. The
+//! first failure makes up for what was skipped. A retrier knows its quiet period by its type, so that the question
+//! whether it holds calls costs one load and no virtual call.
 
 use stagger_core::Outcome;
 use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};

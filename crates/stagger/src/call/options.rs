@@ -1,4 +1,8 @@
 //! What a call takes from its caller, and which parts of it there are at compile time.
+//!
+//! There are three sources: a policy alone, [`Configured`] for one call, and a retrier that the call owns or borrows.
+//! Only the policy alone is told apart at compile time, because its call must stay at 64 bytes. Whether the others have
+//! guards, limits or listeners is found out at run time.
 
 use core::time::Duration;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! The permits of one call, which are settled even if the call is dropped.
+//!
+//! Permits are kept with the guards that granted them, so a call can be dropped in any state. A call without guards has
+//! nothing to drop. Outside of calls, a waiting item of a queue holds permits in [`WaitingPermits`], and the machine of
+//! a `ReconnectDriver` holds its own, which the driver settles when it is dropped.
 
 use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};
 use stagger_core::{Guards, Instant, NestedRetries, Outcome};

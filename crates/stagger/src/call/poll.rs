@@ -1,4 +1,7 @@
 //! The one machine that waits for a call in async code.
+//!
+//! The future, the loop form, batches and integrations share its timer, its waits and its admission of an attempt, so
+//! they cannot differ in them. Blocking code waits in `drive::blocking`.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};

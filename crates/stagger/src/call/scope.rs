@@ -23,6 +23,9 @@
 //! # Ok::<(), stagger::budget::BudgetError>(())
 //! ```
 //!
+//! Both calls must be given the budget. The inner one cannot find it in the scope: to pass a budget there would cost
+//! every guarded call a reference count.
+//!
 //! The scope is a thread-local depth, set only while an attempt is polled. It therefore survives `.await` and moves
 //! with its task between threads, but a spawned task or another thread starts outside of it. [`inherit`] carries the
 //! scope into spawned work, and [`detached`] keeps it out of work that is shared between callers; [`inherit_fn`] and

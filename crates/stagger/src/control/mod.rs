@@ -33,6 +33,9 @@
 //! `no-retries` or a share. A rejected retry ends its call with [`StopReason::Budget`](crate::StopReason::Budget) and
 //! its own last error; a rejected hedge does not affect its call.
 //!
+//! A target has one control, which everything under its name obeys, so a share is exact for the target and not for each
+//! of its clients. Setting a control replaces all of it, the mode and the share.
+//!
 //! Queues, batches, connections and hedged calls obey the controls of their [`Retrier`](crate::Retrier); a ticker,
 //! whose ticks are not retries, does not. Budgets used without a retrier are put under a control with
 //! [`RetryControls::budget`]: those of a hedged call with only a budget, or of single calls, such as budgets by key.

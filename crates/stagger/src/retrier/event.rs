@@ -36,7 +36,7 @@ pub struct Event<'a> {
     pub error: Option<&'a dyn EventError>,
     /// Set if it is due to be reported that the server of a connection that is kept up cannot be reached: after the
     /// tenth failed attempt in a row, and then each time the outage has lasted twice as long as at the last report.
-    /// Always `None` for calls.
+    /// Always `None` for calls. It is a field and not an event of its own, because listeners count attempts by events.
     pub unreachable: Option<Unreachable>,
     /// The rules of the retrier, if there is one.
     pub(crate) rules: Option<&'a RuleSet>,

@@ -33,6 +33,10 @@ use crate::retrier::target::{BreakerModel, BudgetModel};
 /// state. Calls return [`Error<E>`](crate::Error); [`into_inner`](crate::RetryResultExt::into_inner) converts it back
 /// to the operation's own error.
 ///
+/// A retrier is the only configuration. Every entry point takes one, or a policy, which becomes a retrier that has
+/// nothing else. So what is set once holds in closures, queues, batches, connections and integrations alike.
+/// [`with`](Self::with) changes the policy for some of the calls, and shares the rest.
+///
 /// A rule applies however the error is wrapped: see [`classify`](Self::classify).
 ///
 /// If the machine sleeps or the process is stopped while calls wait, all timers that came due meanwhile fire at once. A
