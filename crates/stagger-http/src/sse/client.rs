@@ -29,6 +29,8 @@ use super::transport::BoxBody;
 ///
 /// It reads, waits and connects only while it is polled; while it is not, the server meets backpressure. Dropping it
 /// closes the connection.
+// It has no task, because it only reads: nothing has to happen while nobody polls it, and no events are buffered
+// between a task and its reader.
 pub struct Client {
     connect: Connect,
     driver: ReconnectDriver<Tokio>,

@@ -1,4 +1,5 @@
-//! Sends requests through any HTTP client. The types of clients and bodies end here.
+//! Sends requests through any HTTP client. The types of clients and bodies end here, at one boxed function that is
+//! called once per attempt, so the client of events has no type parameter.
 
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
