@@ -6,7 +6,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// Opens the byte stream below a connection: [`TcpConnector`] by default, or a proxy, a Unix socket, or a pipe in
-/// tests. A closure from a URI to a future is a connector.
+/// tests. The WebSocket handshake is not part of it: the client makes it over the stream. So a closure from a URI to a
+/// future is a connector.
 pub trait Connector: Send + Sync + 'static {
     /// The byte stream.
     type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;

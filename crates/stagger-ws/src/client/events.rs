@@ -87,7 +87,8 @@ pub(super) enum Delivery {
 }
 
 /// Events that do not fit into the channel because the client is not reading. At most one of each kind is kept: an
-/// opened connection that is lost before the client reads it is not reported.
+/// opened connection that is lost before the client reads it is not reported. So the connection task never waits for
+/// its reader, and a client that sends without reading is not blocked.
 #[derive(Debug, Default)]
 pub(super) struct EventBuffer {
     closed: Option<Closed>,

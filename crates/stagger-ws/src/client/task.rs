@@ -29,6 +29,9 @@ const MESSAGES_PER_POLL: usize = 64;
 
 /// The task that owns a client's connection. Only this task opens, reads, writes and closes it; the client and its
 /// handles send it commands.
+///
+/// What must be settled when a connection opens is settled here: which messages are sent again, and whether the server
+/// resumes. The reader of the events may see `Open` only when that connection is already lost, which is too late.
 pub(super) struct ConnectionTask {
     reconnect: ReconnectLoop,
     session: Session,

@@ -295,7 +295,7 @@ impl DrainState {
 ///
 /// If no more clients leave than the next server takes, each batch may reconnect at once, spread over the time of that
 /// batch. Clients beyond that are scheduled after those that have not reconnected yet, so the total never exceeds the
-/// rate.
+/// rate. A spread over all remaining clients would exceed it at the end, when batches leave at the rate already.
 #[derive(Clone, Copy, Debug)]
 struct ReturnSchedule {
     /// The time that the next server needs per client, in nanoseconds.

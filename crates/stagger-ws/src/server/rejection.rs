@@ -28,6 +28,8 @@ pub enum UpgradeRejected {
     /// The admission's rate is exceeded: a reservation, or a wait if all reservations are taken.
     RateLimited(Admit),
     /// The connection limit is reached: how long the client should wait.
+    // Without a reservation, because the end of a connection cannot be predicted. A client with a reservation a few
+    // milliseconds ahead would return in vain, again and again.
     AtCapacity(Duration),
     /// The server is draining: how long the client should wait, until the next server is up and has taken the clients
     /// that were closed before.
