@@ -99,6 +99,10 @@ impl Account {
 
     /// Counts what the local share has earned until `now`, and begins it if it has not begun: the process keeps at most
     /// its share of the capacity, or begins with its share of the initial tokens if it never had a lease.
+    ///
+    /// Later, the process reports the refill of its local share as earned. So the store need not guess what was spent
+    /// while it was away. With a guess, a fleet had no retries after a long outage, or could spend a capacity twice, as
+    /// the exploration showed.
     pub fn use_local_share(&mut self, ledger: &Ledger, processes: u64, now: u64) {
         let Limits { capacity, refill, initial, cost, .. } = self.limits;
         let Some(LocalShare { at, earned }) = &mut self.local else {

@@ -14,6 +14,10 @@
 //! test compares with the bucket. `stagger-sim` drives both in virtual time. Neither decides anything itself, so what
 //! is simulated is what runs.
 //!
+//! It is a crate of its own. In `stagger-core` it would belong to the interface that changes least, although it changes
+//! with the store's script, and the model of the store allocates. In `stagger-redis`, a simulation would depend on the
+//! drivers.
+//!
 //! Times are microseconds, amounts are millionths of a token. The interface follows the protocol, and changes with it:
 //! only the crates of stagger are meant to use it.
 
