@@ -23,6 +23,8 @@ export type Purpose = (typeof Purpose)[keyof typeof Purpose];
 /**
  * Returns 64 random bits of `seed`: wyrand, read at a numbered point. They are those of `stagger_core::Seed`.
  *
+ * The episode is part of the number: without it, a client would draw the same delays after each restart of the count.
+ *
  * Source: Wang Yi, wyhash "final version 4".
  */
 export function bits(seed: bigint, episode: number, n: number, purpose: Purpose): bigint {
