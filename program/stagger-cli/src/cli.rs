@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anstyle::AnsiColor;
 use clap::{ArgAction, Args, FromArgMatches, Subcommand};
-
 use stagger_terminal::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
 use stagger_terminal::output::suggestion;
 use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};

@@ -2,7 +2,7 @@ use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 
-use crate::output::error::CliError;
+use super::error::CliError;
 
 /// Writes a result to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(bytes: &[u8]) -> Result<(), CliError> {

@@ -212,11 +212,11 @@ fn s(length: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use stagger_kit::assert_published_schema;
 
     use super::*;
     use crate::plan::clients::draw;
     use crate::plan::notes::notes;
-    use stagger_kit::assert_published_schema;
 
     fn document(policy: &str, sample: Option<usize>) -> Value {
         let forecast = Forecast::new(policy.parse().unwrap(), None);

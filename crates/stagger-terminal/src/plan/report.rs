@@ -1,4 +1,5 @@
-use stagger_core::{Jitter, Policy, schedule::Backoff};
+use stagger_core::schedule::Backoff;
+use stagger_core::{Jitter, Policy};
 
 use super::brief::{brief, span};
 use super::clients::Client;

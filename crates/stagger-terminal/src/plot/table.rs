@@ -1,4 +1,5 @@
 pub use comfy_table::Cell;
+
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 

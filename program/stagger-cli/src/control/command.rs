@@ -4,14 +4,14 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use serde::Serialize;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::live::short;
+use stagger_terminal::output::write::{print, to_json};
 
 use super::args::{Action, ControlArgs, ControlPlace};
 use super::controls::{Control, Controls};
 use super::file;
 use super::stored::{self, Stored};
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::live::short;
-use stagger_terminal::output::write::{print, to_json};
 
 /// Runs `stagger control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<ExitCode, CliError> {

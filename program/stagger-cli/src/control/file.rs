@@ -2,12 +2,12 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use stagger_terminal::output::error::CliError;
 use tempfile::NamedTempFile;
 
 use super::args::{Action, ControlArgs};
 use super::command::changed;
 use super::controls::Controls;
-use stagger_terminal::output::error::CliError;
 
 /// Maximum length of a file, in bytes.
 const MAX_LENGTH: u64 = 1 << 20;

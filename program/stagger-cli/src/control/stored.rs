@@ -2,13 +2,13 @@ use core::time::Duration;
 use std::io;
 
 use stagger_redis::{ControlStore, ControlStoreError, StoredControls};
+use stagger_terminal::output::error::CliError;
 use tokio::runtime::Builder;
 
 use super::args::{Action, ControlArgs};
 use super::command::{changed, note};
 use super::controls::Controls;
 use crate::run::StoreAddress;
-use stagger_terminal::output::error::CliError;
 
 /// What is known of controls in Redis beside their text.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Command};
 use clap_complete::Shell;
-
 use stagger_terminal::output::error::CliError;
 #[cfg(feature = "lab")]
 use stagger_terminal::policy_args::policies;

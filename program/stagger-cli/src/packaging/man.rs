@@ -6,7 +6,6 @@ use std::{env, io};
 use clap::{ArgAction, Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
-
 use stagger_terminal::output::error::CliError;
 
 /// Print a manual page in roff format

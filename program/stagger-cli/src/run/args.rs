@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::StringValueParser;
 use clap::{Args, ValueEnum, ValueHint};
-
-use super::budget::BudgetPlace;
 use stagger_core::text::{Rate, parse_count};
 use stagger_terminal::output::suggestion::offering;
 use stagger_terminal::policy_args::{PolicyArgs, at_least_one};
+
+use super::budget::BudgetPlace;
 
 /// Run a command and retry it until it succeeds
 #[derive(Args, Debug)]

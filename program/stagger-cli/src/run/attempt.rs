@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGTTIN, SIGTTOU};
 use stagger::time::{Clock, SystemClock};
 use stagger_core::Instant;
+use stagger_terminal::output::error::CliError;
 
 use super::child::{Child, ChildState, Reach};
 use super::drain::Drain;
@@ -15,7 +16,6 @@ use super::settings::TerminationSettings;
 use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Output, Stream};
-use stagger_terminal::output::error::CliError;
 
 /// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]

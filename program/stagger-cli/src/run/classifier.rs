@@ -155,8 +155,8 @@ impl Patterns {
 
 #[cfg(test)]
 mod tests {
-    use super::super::status::NotRun;
     use super::*;
+    use crate::run::status::NotRun;
 
     fn classifier(until: &str, retry_on: &str, stop_on: Option<&str>) -> Classifier {
         Classifier {

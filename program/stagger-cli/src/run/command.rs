@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getpid, setrlimit};
 use stagger::time::{Clock, SystemClock};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::live::short;
+use stagger_terminal::output::terminal::Term;
 
 use super::advice::AdviceFile;
 use super::args::RunArgs;
@@ -22,9 +25,6 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::status::{AttemptStatus, TIMEOUT_CODE};
 use super::stdin::{StdinError, StdinSource};
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::live::short;
-use stagger_terminal::output::terminal::Term;
 
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {

@@ -3,10 +3,11 @@ use core::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
 use stagger::time::Clock;
-use stagger_core::{
-    DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason, guard::Permits, machine::Decision,
-    machine::RetryMachine, machine::RetryState,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason};
+use stagger_terminal::output::error::{CliError, RUN_FAILURE};
+use stagger_terminal::output::live::short;
 
 use super::attempt::RunContext;
 use super::budget::SharedBudget;
@@ -18,8 +19,6 @@ use super::runner::{AttemptOutcome, AttemptResult, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName, TIMEOUT_CODE};
-use stagger_terminal::output::error::{CliError, RUN_FAILURE};
-use stagger_terminal::output::live::short;
 
 /// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
 /// retry.

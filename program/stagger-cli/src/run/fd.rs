@@ -9,7 +9,6 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-
 use stagger_terminal::output::error::CliError;
 
 /// Maximum size of one write in bytes: a writable descriptor accepts this much without blocking, so a stalled reader

@@ -3,6 +3,7 @@ use core::time::Duration;
 use rustix::process::Pid;
 use rustix::stdio::stderr;
 use stagger::time::Clock;
+use stagger_terminal::output::error::CliError;
 
 use super::attempt::{Attempt, RunContext};
 use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect, Supervision};
@@ -13,7 +14,6 @@ use super::signals::CaughtSignal;
 use super::status::AttemptStatus;
 use super::stdin::StdinSource;
 use super::stream::Stream;
-use stagger_terminal::output::error::CliError;
 
 /// The command of `--on-retry`, which runs between two attempts.
 #[derive(Debug)]

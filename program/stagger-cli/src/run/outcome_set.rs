@@ -107,8 +107,8 @@ impl FromStr for Matcher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::status::NotRun;
     use super::*;
+    use crate::run::status::NotRun;
 
     #[test]
     fn a_set_contains_its_elements() {

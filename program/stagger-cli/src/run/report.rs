@@ -8,10 +8,10 @@ use std::path::Path;
 
 use serde::Serialize;
 use stagger_core::Policy;
+use stagger_terminal::output::error::CliError;
 
 use super::fd;
 use super::log::{AttemptEnded, Done, lossy_words, one_line};
-use stagger_terminal::output::error::CliError;
 
 /// The report that `--report` writes when the run ends.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use rustix::fs::FileType;
 use rustix::stdio::{stderr, stdout};
 use stagger::time::Clock;
 use stagger_core::{FailureKind, Instant};
+use stagger_terminal::output::error::CliError;
 
 use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, RunContext, TimedOut, earlier};
@@ -24,7 +25,6 @@ use super::status::{AttemptStatus, NotRun};
 use super::stdin::StdinSource;
 use super::stdout_position::stdout_position;
 use super::stream::Stream;
-use stagger_terminal::output::error::CliError;
 
 /// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use core::time::Duration;
 use regex::bytes::Regex;
 use stagger_core::text::parse_duration;
 use stagger_core::{Policy, Seed};
+use stagger_terminal::output::error::CliError;
 
 use super::args::{RunArgs, StdinMode};
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
@@ -12,7 +13,6 @@ use super::http::HttpClient;
 use super::nested::Nesting;
 use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
-use stagger_terminal::output::error::CliError;
 
 #[derive(Debug)]
 pub(super) struct Settings<'a> {

@@ -2,7 +2,6 @@ use core::fmt;
 use std::io;
 
 use signal_hook::low_level::signal_name;
-
 use stagger_terminal::output::error::RUN_FAILURE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,15 +3,16 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::{Command, ExitCode};
 
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::say;
+
 use super::args::WaitArgs;
 use super::log::Log;
 use super::poll::Polling;
 use super::probe::Probe;
 use super::session::{self, Verdict};
 use super::settings::Settings;
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::say;
 
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;

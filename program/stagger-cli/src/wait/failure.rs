@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind};
 
 use stagger::classify::links;
 use stagger::{FailureKind, Outcome, ServerHint};
-
 use stagger_terminal::output::live::short;
 
 /// Why a target is not ready.

@@ -6,14 +6,14 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use stagger::time::{Clock, Tokio};
 use stagger_core::{Instant, Policy};
-
-use super::args::WaitLogFormat;
-use super::poll::Attempt;
-use super::settings::{Need, Settings};
 use stagger_terminal::output::line::{DIM, Line, PLAIN};
 use stagger_terminal::output::live::{CLEAR_REST, SHOW_AFTER, short, spinner, tenths};
 use stagger_terminal::output::stamp::{RunId, Stamp};
 use stagger_terminal::output::terminal::{self, Term};
+
+use super::args::WaitLogFormat;
+use super::poll::Attempt;
+use super::settings::{Need, Settings};
 
 const RED: Style = AnsiColor::Red.on_default();
 const GREEN: Style = AnsiColor::Green.on_default();

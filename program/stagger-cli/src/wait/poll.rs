@@ -130,6 +130,7 @@ fn next(event: &Event<'_>) -> Option<Duration> {
 mod tests {
     use core::cell::RefCell;
     use std::ffi::OsString;
+
     use tokio::runtime::Builder;
 
     use super::*;

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use futures_util::future::{select_ok, try_join_all};
 use stagger_core::Policy;
+use stagger_terminal::output::live::REDRAW_INTERVAL;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::failure::{Failure, Lasting};
@@ -12,7 +13,6 @@ use super::log::{Ending, Log};
 use super::poll::Polling;
 use super::probe::Ready;
 use super::settings::{Need, Settings};
-use stagger_terminal::output::live::REDRAW_INTERVAL;
 
 /// How the wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,13 +104,14 @@ async fn sleep_for(limit: Option<Duration>) {
 #[cfg(test)]
 mod tests {
     use core::future::ready;
-    use stagger::time::{Clock, Tokio};
     use std::ffi::OsString;
+
+    use stagger::time::{Clock, Tokio};
+    use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
     use tokio::runtime::Builder;
 
     use super::*;
     use crate::cli::{Cli, Command};
-    use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
 
     /// Waits in virtual time for targets that are ready at these times, in milliseconds; returns the verdict and when it was
     /// known.

@@ -8,13 +8,13 @@ use reqwest::Certificate;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use stagger_core::text::parse_duration;
 use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::policy_args::PolicyArgs;
 
 use super::args::WaitArgs;
 use super::probe::FileContent;
 use super::status_set::StatusSet;
 use super::target::Target;
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::policy_args::PolicyArgs;
 
 #[derive(Debug)]
 pub(super) struct Settings<'a> {

@@ -1,11 +1,10 @@
+use std::env;
 use std::fs::{self, DirBuilder};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::{env, io};
 
 use rustix::process::geteuid;
-
 use stagger_terminal::output::error::CliError;
 
 /// Returns the directory of the user's budgets, which only the user can access, and creates it if it is missing.

@@ -10,12 +10,12 @@ use stagger_core::guard::{BudgetPermit, Now};
 use stagger_core::text::Rate;
 use stagger_core::{Budget, FailureKind, Outcome};
 use stagger_redis::{Fleet, FleetEvent, FleetSnapshot, SharedTokens};
+use stagger_terminal::output::error::CliError;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use super::address::StoreAddress;
 use super::machine::time_of_one;
-use stagger_terminal::output::error::CliError;
 
 /// The target of all runs, in the namespace that the address names.
 const TARGET: &str = "run";

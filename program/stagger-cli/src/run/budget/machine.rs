@@ -6,10 +6,10 @@ use stagger_core::budget::{Tokens, TokensBuilder};
 use stagger_core::guard::{BudgetPermit, Now};
 use stagger_core::text::Rate;
 use stagger_core::{Budget, FailureKind, Instant, Outcome};
+use stagger_terminal::output::error::CliError;
 
 use super::directory;
 use super::file::{BudgetFile, Unusable, Used};
-use stagger_terminal::output::error::CliError;
 
 /// A token bucket in a file, for the runs of a user on this machine. A retry takes one token, and a success puts one back.
 ///

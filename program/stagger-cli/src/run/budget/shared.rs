@@ -2,13 +2,13 @@ use std::fmt;
 
 use stagger_core::guard::{BudgetPermit, Now};
 use stagger_core::{Budget, FailureKind, Outcome};
+use stagger_terminal::output::error::CliError;
 
-use super::super::args::RunArgs;
 use super::address::{StoreAddress, check_name};
 #[cfg(feature = "fleet")]
 use super::fleet::FleetBudget;
 use super::machine::MachineBudget;
-use stagger_terminal::output::error::CliError;
+use crate::run::args::RunArgs;
 
 /// Where a budget is.
 #[derive(Clone, Debug, PartialEq, Eq)]

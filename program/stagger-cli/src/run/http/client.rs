@@ -4,9 +4,9 @@ use std::path::Path;
 
 use http::{HeaderMap, HeaderValue, Method};
 use stagger_http::{Idempotency, header};
+use stagger_terminal::output::error::CliError;
 
 use super::{curl, wget};
-use stagger_terminal::output::error::CliError;
 
 /// The HTTP client of `--http`, with what its arguments say about its request.
 #[derive(Debug)]

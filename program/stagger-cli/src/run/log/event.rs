@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use serde::{Serialize, Serializer};
 use stagger_core::{DelaySource, Policy, StopReason};
 
-use super::super::classifier::NoRetryReason;
-use super::super::status::AttemptStatus;
+use crate::run::classifier::NoRetryReason;
+use crate::run::status::AttemptStatus;
 
 /// An event of a run, for all log formats; serialized as in the JSON log.
 #[derive(Clone, Copy, Debug, Serialize)]

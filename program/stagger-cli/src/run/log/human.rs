@@ -2,12 +2,12 @@ use core::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use stagger_core::StopReason;
-
-use super::super::classifier::NoRetryReason;
-use super::super::status::{AttemptStatus, SignalName};
-use super::event::{AttemptEnded, Event, NextStep};
 use stagger_terminal::output::line::{DIM, Line, PLAIN};
 use stagger_terminal::output::live::short;
+
+use super::event::{AttemptEnded, Event, NextStep};
+use crate::run::classifier::NoRetryReason;
+use crate::run::status::{AttemptStatus, SignalName};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HumanStyle {

@@ -3,10 +3,10 @@ use std::time::SystemTime;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use stagger_core::{DelaySource, StopReason};
-
-use super::super::status::{AttemptStatus, SignalName};
-use super::event::{AttemptEnded, Event, NextStep};
 use stagger_terminal::output::stamp::{RunId, Stamp};
+
+use super::event::{AttemptEnded, Event, NextStep};
+use crate::run::status::{AttemptStatus, SignalName};
 
 /// The schema of the lines; its number changes when a field is removed or changes its meaning.
 const SCHEMA: &str = "stagger.run/1";

@@ -1,9 +1,10 @@
 use core::time::Duration;
 
-use super::super::status::{AttemptStatus, SignalName};
+use stagger_terminal::output::line::{Line, PLAIN};
+
 use super::event::{AttemptEnded, Event, NextStep};
 use super::human::YELLOW;
-use stagger_terminal::output::line::{Line, PLAIN};
+use crate::run::status::{AttemptStatus, SignalName};
 
 /// Formats an event as one line of `key=value` pairs, with times in seconds; `None` if it is not logged.
 pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<Line> {

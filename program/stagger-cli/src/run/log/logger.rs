@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use stagger_core::Instant;
-
-use super::super::args::{LogFormat, RunArgs};
-use super::super::fd;
-use super::event::Event;
-use super::human::HumanStyle;
-use super::status_line::{Activity, StatusLine};
-use super::{human, json, key_value};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::live::CLEAR_REST;
 use stagger_terminal::output::stamp::RunId;
 use stagger_terminal::output::terminal::{self, Term};
+
+use super::event::Event;
+use super::human::{self, HumanStyle};
+use super::status_line::{Activity, StatusLine};
+use super::{json, key_value};
+use crate::run::args::{LogFormat, RunArgs};
+use crate::run::fd;
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]

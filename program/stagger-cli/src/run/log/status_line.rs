@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use anstyle::Style;
 use stagger_core::Instant;
-
-use super::event::Count;
 use stagger_terminal::output::line::{DIM, Line};
 use stagger_terminal::output::live::{REDRAW_INTERVAL, SHOW_AFTER, short, spinner, tenths};
+
+use super::event::Count;
 
 /// The live status line, redrawn while an attempt or a wait is in progress.
 #[derive(Debug)]

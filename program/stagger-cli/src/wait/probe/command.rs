@@ -8,8 +8,8 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use super::super::failure::Failure;
 use crate::run::SignalName;
+use crate::wait::failure::Failure;
 
 /// The most bytes kept of what a command writes to standard error, of which the last line is shown.
 const KEPT: usize = 4096;

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use tokio::task::spawn_blocking;
 
-use super::super::failure::Failure;
+use crate::wait::failure::Failure;
 
 /// What a file must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

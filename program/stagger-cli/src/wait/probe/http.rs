@@ -6,14 +6,13 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy as Redirects;
 use reqwest::{Certificate, Client, ClientBuilder, Method, Response, StatusCode, Url};
 use stagger::{Outcome, ServerHint};
-use stagger_http::Idempotency;
 use stagger_http::hint::server_hint;
-use stagger_http::status;
-
-use super::super::failure::Failure;
-use super::HttpSettings;
+use stagger_http::{Idempotency, status};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::live::short;
+
+use super::HttpSettings;
+use crate::wait::failure::Failure;
 
 /// The most bytes of a body that are searched.
 const MOST_BODY: usize = 1024 * 1024;
@@ -126,9 +125,10 @@ async fn matches(mut response: Response, wanted: &Regex) -> Result<bool, reqwest
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::failure::Lasting;
-    use super::*;
     use core::time::Duration;
+
+    use super::*;
+    use crate::wait::failure::Lasting;
 
     #[test]
     fn a_status_says_whether_it_lasts_and_when_to_return() {

@@ -9,18 +9,18 @@ mod process;
 #[cfg(unix)]
 mod socket;
 mod tcp;
+pub(super) use file::{FileContent, FileState};
 
 use core::time::Duration;
 
+use file::FileProbe;
+use http::HttpProbe;
+use stagger_terminal::output::error::CliError;
 use tokio::time::timeout;
 
 use super::failure::Failure;
 use super::settings::{HttpSettings, Settings};
 use super::target::Target;
-use file::FileProbe;
-pub(super) use file::{FileContent, FileState};
-use http::HttpProbe;
-use stagger_terminal::output::error::CliError;
 
 /// What an attempt has found, if the target is ready: the state of a file, which `--stable` compares.
 pub(super) type Ready = Option<FileState>;

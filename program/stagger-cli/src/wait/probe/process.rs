@@ -1,18 +1,20 @@
 use core::num::NonZeroI32;
 use core::time::Duration;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 #[cfg(target_os = "linux")]
-use {
-    rustix::event::{PollFd, PollFlags, Timespec, poll},
-    rustix::process::{PidfdFlags, pidfd_open},
-    std::os::fd::OwnedFd,
-    std::sync::Arc,
-    tokio::task::spawn_blocking,
-};
+use rustix::process::{PidfdFlags, pidfd_open};
+#[cfg(target_os = "linux")]
+use tokio::task::spawn_blocking;
 
-use super::super::failure::Failure;
+use crate::wait::failure::Failure;
 
 /// The longest attempt: the thread of one that is no longer needed ends after it.
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use tokio::net::UnixStream;
 
-use super::super::failure::Failure;
+use crate::wait::failure::Failure;
 
 /// Connects to a Unix socket, and closes the connection.
 pub(super) async fn connect(path: &Path) -> Result<(), Failure> {

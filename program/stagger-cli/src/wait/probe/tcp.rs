@@ -6,7 +6,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::super::failure::Failure;
+use crate::wait::failure::Failure;
 
 /// The most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 8;
