@@ -74,8 +74,8 @@ pub(crate) enum Command {
     #[cfg(feature = "lab")]
     Serve(stagger_lab::serve::ServeArgs),
     Control(crate::control::ControlArgs),
-    Completions(crate::packaging::completions::CompletionsArgs),
-    Man(crate::packaging::man::ManArgs),
+    Completions(crate::completions::CompletionsArgs),
+    Man(crate::man::ManArgs),
 }
 
 /// The arguments of `plan`, with those that the lab adds.

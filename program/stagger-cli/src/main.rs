@@ -3,8 +3,9 @@
 #![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some modules are used only by it"))]
 
 mod cli;
+mod completions;
 mod control;
-mod packaging;
+mod man;
 mod plan;
 #[cfg_attr(not(unix), path = "run/unsupported.rs")]
 mod run;
@@ -29,8 +30,8 @@ fn main() -> ExitCode {
         Command::Wait(args) => wait::run(args, &term),
         Command::Plan(args) => plan(args, &term),
         Command::Control(args) => control::run(args),
-        Command::Completions(args) => packaging::completions::run(args, &cli::command()),
-        Command::Man(args) => packaging::man::run(args, cli::command()),
+        Command::Completions(args) => completions::run(args, &cli::command()),
+        Command::Man(args) => man::run(args, cli::command()),
         #[cfg(feature = "lab")]
         Command::Check(args) => stagger_lab::check::run(args, &term),
         #[cfg(feature = "lab")]

@@ -2,8 +2,6 @@
 
 pub mod error;
 pub mod line;
-pub mod live;
-pub mod stamp;
 pub mod suggestion;
 pub mod target;
 pub mod terminal;

@@ -1,6 +1,7 @@
 use core::time::Duration;
 
-use stagger_core::Policy;
+use stagger_core::text::Compact;
+use stagger_core::{Policy, Seed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Distribution {
@@ -79,6 +80,62 @@ fn distribution((min, max): (Duration, Duration), mean: Duration, quantiles: [Du
     Distribution { min, max, mean, p10, p50, p90, p99 }
 }
 
+/// The waits of one client whose attempts all fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Client {
+    pub spread: Duration,
+    pub delays: Vec<Duration>,
+}
+
+impl Client {
+    /// Returns the total wait up to each retry.
+    pub(super) fn elapsed(&self) -> impl Iterator<Item = Duration> {
+        self.delays.iter().scan(self.spread, |waited, delay| {
+            *waited = waited.saturating_add(*delay);
+            Some(*waited)
+        })
+    }
+}
+
+/// Draws the first `count` clients of a seed, each with the random stream of a call of its own.
+pub(super) fn draw(policy: &Policy, seed: Seed, count: usize, retries: usize) -> Vec<Client> {
+    let client = |id: usize| {
+        let key = seed.for_call(id as u64);
+        Client { spread: policy.first_spread(key), delays: policy.schedule(key).take(retries).collect() }
+    };
+    (0..count).map(client).collect()
+}
+
+/// Formats a duration with about three digits, for humans: `1.51s`, `26.5s`, `1m13s`.
+pub fn brief(length: Duration) -> String {
+    let nanos = length.as_nanos();
+    // The number printed before the unit.
+    let number = match nanos {
+        0..1_000 => nanos,
+        1_000..1_000_000 => nanos / 1_000,
+        1_000_000..1_000_000_000 => nanos / 1_000_000,
+        1_000_000_000..60_000_000_000 => nanos / 1_000_000_000,
+        _ => 100,
+    };
+    let decimals = match number {
+        0..10 => 2,
+        10..100 => 1,
+        _ => 0,
+    };
+    format!("{:.decimals$}", Compact(length))
+}
+
+/// Formats an interval: `0–16s`; a single duration if both ends are equal.
+pub(super) fn span(min: Duration, max: Duration) -> String {
+    if min == max {
+        brief(min)
+    } else if min.is_zero() {
+        format!("0–{}", brief(max))
+    } else {
+        format!("{}–{}", brief(min), brief(max))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +174,53 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn clients(seed: u64, count: usize) -> Vec<Client> {
+        let policy = "exponential base=1s cap=30s spread=5s".parse().unwrap();
+        draw(&policy, Seed::new(seed), count, 4)
+    }
+
+    #[test]
+    fn a_seed_reproduces_its_clients_for_any_count() {
+        assert_eq!(clients(7, 3), clients(7, 9)[..3]);
+        assert_ne!(clients(7, 3), clients(8, 3));
+    }
+
+    #[test]
+    fn no_two_clients_wait_the_same() {
+        let drawn = clients(1, 50);
+        for (i, one) in drawn.iter().enumerate() {
+            assert!(!drawn[..i].iter().any(|other| other.delays == one.delays || other.spread == one.spread));
+        }
+    }
+
+    #[test]
+    fn the_total_wait_includes_the_spread() {
+        let client = Client { spread: Duration::from_secs(5), delays: [1, 2].map(Duration::from_secs).to_vec() };
+        assert!(client.elapsed().eq([6, 8].map(Duration::from_secs)));
+    }
+
+    #[test]
+    fn durations_have_about_three_digits() {
+        for (nanos, want) in [
+            (0, "0s"),
+            (1_512_345_678, "1.51s"),
+            (26_540_000_000, "26.5s"),
+            (123_456_789, "123ms"),
+            (1_500_000, "1.5ms"),
+            (73_400_000_000, "1m13s"),
+            (7_200_000_000_000, "2h"),
+        ] {
+            assert_eq!(brief(Duration::from_nanos(nanos)), want);
+        }
+    }
+
+    #[test]
+    fn an_empty_interval_is_one_duration() {
+        let second = Duration::from_secs(1);
+        assert_eq!(span(second, second), "1s");
+        assert_eq!(span(Duration::ZERO, second), "0–1s");
+        assert_eq!(span(second / 2, second), "500ms–1s");
     }
 }

@@ -3,8 +3,7 @@ use core::time::Duration;
 use serde::Serialize;
 use stagger_core::{Policy, Seed};
 
-use super::clients::Client;
-use super::forecast::{Distribution, Forecast, Shown};
+use super::forecast::{Client, Distribution, Forecast, Shown};
 use super::notes::{Note, notes};
 use super::verdict::{Answer, Check, Verdict};
 use crate::output::error::CliError;
@@ -215,7 +214,7 @@ mod tests {
     use stagger_kit::assert_published_schema;
 
     use super::*;
-    use crate::plan::clients::draw;
+    use crate::plan::forecast::draw;
     use crate::plan::notes::notes;
 
     fn document(policy: &str, sample: Option<usize>) -> Value {

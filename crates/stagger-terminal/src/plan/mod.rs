@@ -3,8 +3,6 @@
 //! All forecasts are computed by the library. The verdict on drawn delays compares draws and forecast of the library and
 //! contains no delay formula of its own.
 
-mod brief;
-mod clients;
 mod forecast;
 mod json;
 mod notes;
@@ -14,7 +12,7 @@ mod profiles;
 mod report;
 mod verdict;
 
-pub use brief::brief;
+pub use forecast::brief;
 pub use json::forecast_of;
 pub use planned::Plan;
 pub use profiles::{json as profiles_json, text as profiles_text};

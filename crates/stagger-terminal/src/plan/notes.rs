@@ -4,8 +4,7 @@ use core::time::Duration;
 use serde::Serialize;
 use stagger_core::Policy;
 
-use super::brief::{brief, span};
-use super::forecast::{Forecast, Row, Shown};
+use super::forecast::{Forecast, Row, Shown, brief, span};
 
 /// A note on a forecast, for a property that its numbers alone do not make obvious.
 #[derive(Debug, Clone, PartialEq, Serialize)]

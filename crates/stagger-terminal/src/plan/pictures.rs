@@ -1,8 +1,6 @@
 use core::time::Duration;
 
-use super::brief::{brief, span};
-use super::clients::Client;
-use super::forecast::{Distribution, Forecast, Row};
+use super::forecast::{Client, Distribution, Forecast, Row, brief, span};
 use super::verdict::Verdict;
 use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit};
 

@@ -2,8 +2,7 @@ use std::process::ExitCode;
 
 use stagger_core::{Policy, Seed};
 
-use super::clients::{self, Client};
-use super::forecast::Forecast;
+use super::forecast::{Client, Forecast, draw};
 use super::json::Document;
 use super::notes::{Note, notes};
 use super::pictures::{self, ClientStyle, Quantity};
@@ -62,7 +61,7 @@ impl Plan {
         }
         let seed = Seed::new(seed.unwrap_or(SEED));
         let sampled = sampled as usize;
-        let clients = clients::draw(&forecast.policy, seed, sampled.max(IN_SVG), retries);
+        let clients = draw(&forecast.policy, seed, sampled.max(IN_SVG), retries);
         let sample = sample.map(|_| (sampled, Verdict::new(&forecast, &clients[..sampled])));
         Ok(Self { notes: notes(&forecast), forecast, seed, clients, sample, spacing })
     }

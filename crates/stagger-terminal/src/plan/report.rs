@@ -1,9 +1,7 @@
 use stagger_core::schedule::Backoff;
 use stagger_core::{Jitter, Policy};
 
-use super::brief::{brief, span};
-use super::clients::Client;
-use super::forecast::Forecast;
+use super::forecast::{Client, Forecast, brief, span};
 use super::notes::Note;
 use super::pictures::{ClientStyle, Quantity, over_retries};
 use super::verdict::{Verdict, p_value, percent};
@@ -107,7 +105,7 @@ mod tests {
     use stagger_core::Seed;
 
     use super::*;
-    use crate::plan::clients::draw;
+    use crate::plan::forecast::draw;
     use crate::plan::notes::notes;
     use crate::plot::Glyphs;
 

@@ -2,9 +2,7 @@ use core::time::Duration;
 
 use stagger_sim::{GoodnessOfFit, QuantileCurve};
 
-use super::brief::brief;
-use super::clients::Client;
-use super::forecast::{Distribution, Forecast, Row};
+use super::forecast::{Client, Distribution, Forecast, Row, brief};
 
 /// The verdict whether drawn delays span their intervals as forecast.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,14 +156,14 @@ mod tests {
     use stagger_core::{Policy, Seed};
 
     use super::*;
-    use crate::plan::clients;
+    use crate::plan::forecast::draw;
 
     fn forecast(policy: &str) -> Forecast {
         Forecast::new(policy.parse().unwrap(), None)
     }
 
     fn drawn(policy: &Policy, count: usize) -> Vec<Client> {
-        clients::draw(policy, Seed::new(1), count, 8)
+        draw(policy, Seed::new(1), count, 8)
     }
 
     /// Returns the verdict on the policy's own draws, each modified by `change`.
@@ -231,7 +229,7 @@ mod tests {
         // Of 300 verdicts 0.3 are expected to be wrong; more than two are very unlikely.
         let forecast = forecast(FULL);
         let wrong = (0..300).filter(|seed| {
-            let clients = clients::draw(&forecast.policy, Seed::new(*seed), 200, 3);
+            let clients = draw(&forecast.policy, Seed::new(*seed), 200, 3);
             Verdict::new(&forecast, &clients).answer == Answer::No
         });
         assert!(wrong.count() <= 2);

@@ -1,9 +1,7 @@
 //! Figures for tests.
 
-use super::figure::{Axis, Bar, Figure, Point, Series, Shape, Span};
-use super::palette::Hue;
-use super::scale::Spacing;
-use super::unit::Unit;
+use super::figure::{Axis, Bar, Figure, Hue, Point, Series, Shape, Span};
+use super::scale::{Spacing, Unit};
 
 /// Returns a figure with every shape: band, bars, line, steps and points over `n` positions.
 pub(super) fn everything(n: u32, spacing: Spacing) -> Figure {

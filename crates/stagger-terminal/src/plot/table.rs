@@ -3,7 +3,7 @@ pub use comfy_table::Cell;
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
-use super::render_options::RenderOptions;
+use super::text::RenderOptions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
@@ -120,7 +120,7 @@ fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::render_options::Glyphs;
+    use crate::plot::text::Glyphs;
 
     const COLUMNS: [Column; 3] =
         [Column::right("retry"), Column::left("delay").optional(), Column::right("at least p50")];

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::live::short;
+use stagger_terminal::output::line::short;
 use stagger_terminal::output::write::{print, to_json};
 
 use super::args::{Action, ControlArgs, ControlPlace};

@@ -9,13 +9,12 @@ use stagger_core::Instant;
 use stagger_terminal::output::error::CliError;
 
 use super::child::{Child, ChildState, Reach};
-use super::drain::Drain;
 use super::fd;
 use super::log::Logger;
 use super::settings::TerminationSettings;
 use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
-use super::stream::{Output, Stream};
+use super::stream::{Drain, Output, Stream};
 
 /// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]

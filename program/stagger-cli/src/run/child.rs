@@ -8,8 +8,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, test_kill_process_group, waitpid,
 };
 
-use super::orphans;
-use super::process_tree::{ProcessTree, is_group_dead};
+use super::process_tree::{ProcessTree, is_group_dead, reap};
 use super::status::AttemptStatus;
 
 /// A running command and its descendants.
@@ -69,7 +68,7 @@ impl Child {
     /// adopted.
     pub(super) fn poll(&mut self) -> io::Result<ChildState> {
         let mut state = ChildState::Running;
-        let reaped = orphans::reap(|pid, status| {
+        let reaped = reap(|pid, status| {
             if pid == self.pid && !self.reaped {
                 state = ChildState::from_wait(status);
                 self.reaped = matches!(state, ChildState::Ended(_));
@@ -116,7 +115,7 @@ impl Child {
             return true;
         }
         // Those that have ended must not outlive stagger as zombies. Fails if there are none.
-        let _ = orphans::reap(|_, _| {});
+        let _ = reap(|_, _| {});
         self.descendants.refresh(None);
         self.descendants.members().next().is_none()
             && match self.group {

@@ -1,8 +1,8 @@
 use regex::bytes::Regex;
 
 use super::http::{Finding, Verdict};
-use super::line_matcher::LineMatcher;
 use super::outcome_set::OutcomeSet;
+use super::patterns::LineMatcher;
 use super::status::AttemptStatus;
 
 /// Classifies the outcome of an attempt: the `--until` outcome, retryable, or final.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit, getpid, setrlimit};
 use stagger::time::{Clock, SystemClock};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::live::short;
+use stagger_terminal::output::line::short;
 use stagger_terminal::output::terminal::Term;
 
 use super::advice::AdviceFile;
@@ -17,9 +17,9 @@ use super::child::ProcessGroup;
 use super::driver::{Driver, RunExit};
 use super::hook::Hook;
 use super::launch::{Launcher, Supervision};
+use super::log::Report;
 use super::log::{Event, Logger};
-use super::orphans;
-use super::report::Report;
+use super::process_tree;
 use super::runner::{Runner, amount};
 use super::settings::Settings;
 use super::signals::Signals;
@@ -45,7 +45,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
 
     let process_group =
         if io::stdin().is_terminal() || args.foreground { ProcessGroup::Shared } else { ProcessGroup::Own };
-    let supervision = Supervision { process_group, adopts_orphans: orphans::adopt() };
+    let supervision = Supervision { process_group, adopts_orphans: process_tree::adopt_orphans() };
     let advice = AdviceFile::new();
     let launcher = match (&settings.http, &advice) {
         (Some(client), Ok(file)) => {

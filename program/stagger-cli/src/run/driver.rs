@@ -7,14 +7,14 @@ use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason};
 use stagger_terminal::output::error::{CliError, RUN_FAILURE};
-use stagger_terminal::output::live::short;
+use stagger_terminal::output::line::short;
 
 use super::attempt::RunContext;
 use super::budget::SharedBudget;
 use super::fd;
 use super::hook::Hook;
+use super::log::Report;
 use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
-use super::report::Report;
 use super::runner::{AttemptOutcome, AttemptResult, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;

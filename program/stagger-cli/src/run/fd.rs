@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use stagger_terminal::output::error::CliError;
 
@@ -82,4 +82,17 @@ pub(super) fn copy(source: &mut impl Read, fd: BorrowedFd<'_>, cancelled: &Atomi
             n => write_all(fd, &buffer[..n], cancelled)?,
         }
     }
+}
+
+/// Returns the offset of standard output if it is a file that standard error does not share, to determine how much a
+/// failed attempt has written ahead of the output of the next one.
+///
+/// The command writes to standard output directly. Counting the bytes in between has drawbacks: a background process
+/// would lose its output when stagger ends, and output and errors that go to the same pipe would be reordered. So this
+/// works only for a file, by the offset that is shared with the command, and not for a pipe.
+pub(super) fn stdout_position() -> Option<u64> {
+    let (stdout, stderr) = (fstat(rustix::stdio::stdout()).ok()?, fstat(rustix::stdio::stderr()).ok());
+    let is_file = FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile;
+    let is_shared = stderr.is_some_and(|stderr| (stderr.st_dev, stderr.st_ino) == (stdout.st_dev, stdout.st_ino));
+    if is_file && !is_shared { seek(rustix::stdio::stdout(), SeekFrom::Current(0)).ok() } else { None }
 }

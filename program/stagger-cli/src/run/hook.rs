@@ -7,8 +7,8 @@ use stagger_terminal::output::error::CliError;
 
 use super::attempt::{Attempt, RunContext};
 use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect, Supervision};
-use super::line_matcher::LineMatcher;
 use super::log::Count;
+use super::patterns::LineMatcher;
 use super::settings::{Settings, TerminationSettings};
 use super::signals::CaughtSignal;
 use super::status::AttemptStatus;

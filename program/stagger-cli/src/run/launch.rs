@@ -12,7 +12,7 @@ use rustix::process::Pid;
 
 use super::child::{Child, ProcessGroup};
 use super::log::Count;
-use super::nested::RETRIED_BY;
+use super::settings::RETRIED_BY;
 use super::status::NotRun;
 use super::stdin::StdinSource;
 

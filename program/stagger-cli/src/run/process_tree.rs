@@ -1,9 +1,10 @@
+//! Descendants of the command whose parents have died.
+
 use std::collections::HashMap;
 use std::fs;
 
-use rustix::process::{Pid, getpid};
-
-use super::orphans;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 
 /// The descendants of a command, found by scanning `/proc`, also those in other process groups and sessions.
 ///
@@ -66,7 +67,7 @@ impl ProcessTree {
     pub(super) fn before_start(adopts_orphans: bool) -> Self {
         let adopter = adopts_orphans.then(|| raw(getpid()));
         let mut others = Vec::new();
-        if adopts_orphans && orphans::has_children() {
+        if adopts_orphans && has_children() {
             others = live_processes().into_iter().filter(|p| Some(p.parent) == adopter).collect();
         }
         Self { adopter, others, members: HashMap::new() }
@@ -116,7 +117,7 @@ impl ProcessTree {
     /// Returns whether it is known without a scan that the tree is empty: all descendants are children of this process or
     /// theirs, and it has none.
     pub(super) fn is_known_empty(&self) -> bool {
-        self.adopter.is_some() && !orphans::has_children()
+        self.adopter.is_some() && !has_children()
     }
 }
 
@@ -148,6 +149,52 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
     // proc(5): state is field 3, parent 4, group 5, start time 22.
     let start = fields.nth(22 - 6)?.parse().ok()?;
     (!matches!(state, "Z" | "X")).then_some(Process { pid, parent, group, start })
+}
+
+/// Maximum number of processes that one call reaps, so that a storm of them cannot hold up time limits and signals.
+const MAX_REAPED: usize = 1024;
+
+/// Makes this process the parent of each descendant whose own parent dies, as PID 1 is by nature; returns whether it is.
+/// Otherwise, such a process becomes a child of PID 1, and nothing tells which command has started it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn adopt_orphans() -> bool {
+    // The kernel only asks whether the argument is zero.
+    rustix::process::set_child_subreaper(Some(getpid())).is_ok()
+}
+
+/// Returns `false`: on this system, only PID 1 can adopt processes.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn adopt_orphans() -> bool {
+    getpid().is_init()
+}
+
+/// Reaps child processes that have ended, and passes each change of state to `changed`, also that of a process that has
+/// stopped. Fails with `CHILD` if this process has no children.
+pub(super) fn reap(mut changed: impl FnMut(Pid, WaitStatus)) -> Result<(), Errno> {
+    for _ in 0..MAX_REAPED {
+        match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            Ok(Some((pid, status))) => changed(pid, status),
+            Ok(None) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // There may be more, of which no further signal tells: wake the next wait.
+    kill_process(getpid(), Signal::CHILD)
+}
+
+/// Returns whether this process has a child, ended or not.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn has_children() -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::All, peek).err() != Some(Errno::CHILD)
+}
+
+/// Returns `true`: not every Unix can tell.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn has_children() -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -13,18 +13,16 @@ use stagger_terminal::output::error::CliError;
 use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, RunContext, TimedOut, earlier};
 use super::classifier::{Classification, NoRetryReason, Observation, Patterns};
-use super::fd;
+use super::fd::{self, stdout_position};
 use super::http::{Finding, Verdict};
 use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect};
-use super::line_matcher::LineMatcher;
 use super::log::{Activity, Count, Event};
-use super::relay::Relay;
+use super::patterns::LineMatcher;
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, NotRun};
 use super::stdin::StdinSource;
-use super::stdout_position::stdout_position;
-use super::stream::Stream;
+use super::stream::{Relay, Stream};
 
 /// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]

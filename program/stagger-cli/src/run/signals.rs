@@ -11,7 +11,7 @@ use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
-use super::orphans;
+use super::process_tree;
 
 /// Signals that end the run.
 pub(crate) const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
@@ -77,7 +77,7 @@ impl Signals {
     /// Reaps orphans that have ended. Returns the signal that requests the end of the run, if any.
     pub(super) fn take_idle(&mut self, mut before_stop: impl FnMut()) -> Option<CaughtSignal> {
         // It fails only if there are no child processes.
-        let _ = orphans::reap(|_, _| {});
+        let _ = process_tree::reap(|_, _| {});
         for request in self.take() {
             match request {
                 SignalRequest::Terminate(caught) => return Some(caught),

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use stagger::classify::links;
 use stagger::{FailureKind, Outcome, ServerHint};
-use stagger_terminal::output::live::short;
+use stagger_terminal::output::line::short;
 
 /// Why a target is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]

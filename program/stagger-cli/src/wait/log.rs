@@ -6,10 +6,9 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use stagger::time::{Clock, Tokio};
 use stagger_core::{Instant, Policy};
-use stagger_terminal::output::line::{DIM, Line, PLAIN};
-use stagger_terminal::output::live::{CLEAR_REST, SHOW_AFTER, short, spinner, tenths};
-use stagger_terminal::output::stamp::{RunId, Stamp};
+use stagger_terminal::output::line::{CLEAR_REST, DIM, Line, PLAIN, SHOW_AFTER, short, spinner, tenths};
 use stagger_terminal::output::terminal::{self, Term};
+use stagger_terminal::output::write::{RunId, Stamp};
 
 use super::args::WaitLogFormat;
 use super::poll::Attempt;

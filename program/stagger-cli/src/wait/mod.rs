@@ -12,7 +12,6 @@ mod poll;
 mod probe;
 mod session;
 mod settings;
-mod status_set;
 mod target;
 
 pub(crate) use args::WaitArgs;

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use futures_util::future::{select_ok, try_join_all};
 use stagger_core::Policy;
-use stagger_terminal::output::live::REDRAW_INTERVAL;
+use stagger_terminal::output::line::REDRAW_INTERVAL;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::failure::{Failure, Lasting};

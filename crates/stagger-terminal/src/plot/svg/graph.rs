@@ -1,5 +1,5 @@
+use super::document::sheet;
 use super::panel::{MARGIN, WIDTH};
-use super::style::sheet;
 use super::xml::{Element, Pixels};
 
 /// A graph whose nodes are boxes in layers from left to right, and whose links are arrows with a label.

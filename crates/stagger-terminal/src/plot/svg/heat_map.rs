@@ -1,5 +1,5 @@
+use super::document::sheet;
 use super::panel::{MARGIN, WIDTH};
-use super::style::sheet;
 use super::xml::{Element, Pixels};
 
 /// A map of shares from 0 to 1 over two axes.

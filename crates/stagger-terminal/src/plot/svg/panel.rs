@@ -1,8 +1,7 @@
-use super::field::Field;
-use super::shapes;
+use super::shapes::{self, Field};
 use super::xml::Element;
 use crate::plot::figure::{Entry, Figure, Series, legend};
-use crate::plot::ticks::{ticks, zoomed_ticks};
+use crate::plot::scale::{ticks, zoomed_ticks};
 
 pub(super) const WIDTH: f64 = 760.0;
 /// The space around and between its parts.

@@ -3,9 +3,8 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 use crate::plot::figure::{Figure, Point};
-use crate::plot::render_options::Glyphs;
-use crate::plot::scale::Scale;
-use crate::plot::ticks::{Tick, ticks};
+use crate::plot::scale::{Scale, Tick, ticks};
+use crate::plot::text::Glyphs;
 
 /// Minimum distance between ticks: rows on the vertical axis, columns on the horizontal one.
 const ROWS_PER_TICK: u16 = 3;

@@ -1,9 +1,8 @@
 //! Renders figures as text.
 
 mod axes;
-mod legend;
+mod canvas;
 mod paint;
 mod shapes;
-mod text;
 
 pub use paint::paint;

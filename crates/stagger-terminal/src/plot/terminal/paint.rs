@@ -1,10 +1,11 @@
+use anstyle::{AnsiColor, Style};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use super::axes::Axes;
-use super::{legend, shapes, text};
-use crate::plot::figure::Figure;
-use crate::plot::render_options::RenderOptions;
+use super::{canvas, shapes};
+use crate::plot::figure::{Entry, Figure, Series, Shape, legend};
+use crate::plot::text::RenderOptions;
 
 /// Minimum width in columns; a narrower plot would be all axis.
 const MIN_COLUMNS: u16 = 24;
@@ -23,17 +24,69 @@ pub fn paint(figure: &Figure, options: RenderOptions) -> String {
         shapes::paint(series, &axes, &mut buffer, options.glyphs);
     }
     let mut out = format!("{}\n", figure.title);
-    out.push_str(&text::lines(&buffer, options));
-    out.push_str(&legend::lines(&figure.series, axes.field.left(), RenderOptions { columns, ..options }));
+    out.push_str(&canvas::lines(&buffer, options));
+    out.push_str(&legend_lines(&figure.series, axes.field.left(), RenderOptions { columns, ..options }));
     out
+}
+
+const GAP: usize = 3;
+
+/// Formats the legend with the sample and the name of each series, in as many lines as needed.
+fn legend_lines(series: &[Series], indent: u16, options: RenderOptions) -> String {
+    let indent = usize::from(indent);
+    let mut out = String::new();
+    let mut column = 0;
+    for entry in legend(series) {
+        let length = entry_width(&entry, options);
+        if column > 0 && column + GAP + length <= usize::from(options.columns) {
+            out.push_str(&" ".repeat(GAP));
+            column += GAP + length;
+        } else {
+            if column > 0 {
+                out.push('\n');
+            }
+            out.push_str(&" ".repeat(indent));
+            column = indent + length;
+        }
+        out.push_str(&entry_text(&entry, options));
+    }
+    if column > 0 {
+        out.push('\n');
+    }
+    out
+}
+
+fn entry_width(entry: &Entry<'_>, options: RenderOptions) -> usize {
+    let swatches = entry.series.iter().map(|one| swatch(one, options).chars().count() + 1);
+    swatches.sum::<usize>() + entry.name.chars().count()
+}
+
+fn entry_text(entry: &Entry<'_>, options: RenderOptions) -> String {
+    let mut out = String::new();
+    for one in &entry.series {
+        let color = AnsiColor::try_from(one.hue.in_terminal).ok().map(Into::into);
+        let style = options.style(Style::new().fg_color(color));
+        out.push_str(&format!("{style}{}{style:#} ", swatch(one, options)));
+    }
+    out + entry.name
+}
+
+fn swatch(series: &Series, options: RenderOptions) -> String {
+    match series.shape {
+        Shape::Line(_) | Shape::Steps(_) => options.glyphs.pick("⠒⠒", "--").to_owned(),
+        Shape::Points(_) => series.hue.mark.to_string(),
+        Shape::Band(_) => options.glyphs.pick("░░", "::").to_owned(),
+        Shape::Bars(_) => options.glyphs.pick("█", "#").to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::render_options::Glyphs;
+    use crate::plot::figure::{Hue, Point};
     use crate::plot::samples::{band, everything};
     use crate::plot::scale::Spacing;
+    use crate::plot::text::Glyphs;
 
     const PLAIN: RenderOptions = RenderOptions { columns: 40, glyphs: Glyphs::Unicode, color: false };
 
@@ -132,5 +185,26 @@ retry  1               2               3
         assert!(!field(&figure).contains(mark));
         figure.series.rotate_left(1);
         assert!(field(&figure).contains(mark));
+    }
+
+    fn legend_of(columns: u16) -> String {
+        let at = vec![Point { x: 0.0, y: 0.0 }];
+        let series = [
+            Series::light("median", Hue::nth(0), Shape::Line(at.clone())),
+            Series { name: None, ..Series::light("", Hue::nth(1), Shape::Line(at.clone())) },
+            Series::light("clients", Hue::nth(1), Shape::Points(at.clone())),
+            Series::light("clients", Hue::nth(2), Shape::Points(at)),
+        ];
+        legend_lines(&series, 2, RenderOptions { columns, glyphs: Glyphs::Ascii, color: false })
+    }
+
+    #[test]
+    fn series_of_one_name_share_an_entry_and_unnamed_series_have_none() {
+        assert_eq!(legend_of(80), "  -- median   b c clients\n");
+    }
+
+    #[test]
+    fn entries_that_do_not_fit_wrap() {
+        assert_eq!(legend_of(20), "  -- median\n  b c clients\n");
     }
 }

@@ -6,7 +6,7 @@ use ratatui_widgets::canvas::{Canvas, Line};
 
 use super::axes::Axes;
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, corners};
-use crate::plot::render_options::Glyphs;
+use crate::plot::text::Glyphs;
 
 /// Columns added on both sides of a series with a single position, to make it visible.
 const SINGLE_MARGIN: u16 = 2;

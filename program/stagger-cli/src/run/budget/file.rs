@@ -1,17 +1,17 @@
 use core::fmt;
 use core::time::Duration;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
-use std::thread;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::{env, thread};
 
 use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use stagger::time::{Clock, SystemClock};
 use stagger_core::Instant;
 use stagger_core::budget::{Tokens, TokensBuilder, TokensState};
-
-use super::record::{LENGTH, Record};
+use stagger_terminal::output::error::CliError;
 
 /// How long a run waits for the lock. A use takes much less than a millisecond, so a holder that keeps it longer was stopped.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -128,6 +128,115 @@ impl fmt::Display for Unusable {
         match self {
             Self::Held => write!(f, "another process holds its lock for more than {LOCK_WAIT:?}; it may be stopped"),
             Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Length of a file, in bytes. It never changes, so a file is written at once and in place.
+pub(super) const LENGTH: usize = 128;
+
+/// Begins each file: the program and the version of the format.
+const HEAD: [&str; 2] = ["stagger-budget", "1"];
+
+/// The content of a file: `stagger-budget 1 BOOT MILLIONTHS REFILLED`, padded with spaces, and a newline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// The boot of the machine that the times belong to.
+    pub(super) boot: String,
+    pub(super) state: TokensState,
+}
+
+impl Record {
+    /// Parses a whole file; `None` if it is not exactly what [`to_bytes`](Self::to_bytes) writes.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let words: Vec<_> = str::from_utf8(bytes).ok()?.split_ascii_whitespace().collect();
+        let [program, version, boot, millionths, refilled] = words[..] else { return None };
+        let refilled = match refilled {
+            "-" => None,
+            nanos => Some(Instant::from_nanos(nanos.parse().ok()?)),
+        };
+        let record = Self { boot: boot.to_owned(), state: TokensState::new(millionths.parse().ok()?, refilled) };
+        let is_same = [program, version] == HEAD && record.to_bytes() == bytes;
+        is_same.then_some(record)
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let Self { boot, state } = self;
+        let refilled = state.refilled.map_or_else(|| "-".to_owned(), |refilled| refilled.as_nanos().to_string());
+        let line = format!("{} {} {boot} {} {refilled}", HEAD[0], HEAD[1], state.millionths);
+        format!("{line:<width$}\n", width = LENGTH - 1).into_bytes()
+    }
+}
+
+/// Returns the directory of the user's budgets, which only the user can access, and creates it if it is missing.
+///
+/// # Errors
+/// It cannot be created, or others could have put something into it.
+pub(super) fn user_directory() -> Result<PathBuf, CliError> {
+    let user = geteuid().as_raw();
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    // Of another user after `sudo -E`.
+    let is_own = |path: &PathBuf| path.is_absolute() && fs::metadata(path).is_ok_and(|found| found.uid() == user);
+    let path = match runtime.filter(is_own) {
+        Some(runtime) => runtime.join("stagger"),
+        None => env::temp_dir().join(format!("stagger-{user}")),
+    };
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(CliError::io(format_args!("--budget: cannot create {}", path.display()), error));
+        }
+        _ => {}
+    }
+    check_directory(&path, user).map(|()| path)
+}
+
+/// Checks that nobody but the user can have put files into the directory, or have put it there.
+fn check_directory(path: &Path, user: u32) -> Result<(), CliError> {
+    let found = fs::symlink_metadata(path);
+    let found = found
+        .map_err(|error: io::Error| CliError::io(format_args!("--budget: cannot read {}", path.display()), error))?;
+    let (shown, mode) = (path.display(), found.mode() & 0o777);
+    let problem = if !found.is_dir() {
+        format!("{shown} is not a directory; remove it, or set XDG_RUNTIME_DIR to a directory of yours")
+    } else if found.uid() != user {
+        format!("{shown} belongs to user {}; remove it, or set XDG_RUNTIME_DIR to a directory of yours", found.uid())
+    } else if mode & 0o077 != 0 {
+        format!("{shown} is open to other users (mode {mode:o}); run `chmod 700 {shown}`")
+    } else {
+        return Ok(());
+    };
+    Err(CliError::usage(format_args!("--budget: {problem}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(millionths: u64, refilled: Option<u64>) -> Record {
+        let boot = "0f7c2a6e-33cf-4d3a-9c3c-0e8b4f6f7a11".to_owned();
+        Record { boot, state: TokensState::new(millionths, refilled.map(Instant::from_nanos)) }
+    }
+
+    #[test]
+    fn every_record_has_the_same_length_and_is_read_back() {
+        for record in [record(0, None), record(u64::MAX, Some(u64::MAX)), record(100_000_000, Some(0))] {
+            let bytes = record.to_bytes();
+            assert_eq!((bytes.len(), bytes.last()), (LENGTH, Some(&b'\n')));
+            assert_eq!(Record::parse(&bytes), Some(record));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_whole_record_of_this_version_is_refused() {
+        let whole = record(100_000_000, Some(7)).to_bytes();
+        for cut in 0..whole.len() {
+            assert_eq!(Record::parse(&whole[..cut]), None, "cut at {cut}");
+        }
+        assert_eq!(Record::parse(&[&whole[..], b"\n"].concat()), None);
+        let text = String::from_utf8(whole).unwrap();
+        for (from, to) in [(" 1 ", " 2 "), ("stagger-budget", "stagger-budgit"), (" 7 ", " x "), (" 7 ", " 07")] {
+            let other = text.replacen(from, to, 1);
+            assert_eq!((other.len(), Record::parse(other.as_bytes())), (LENGTH, None), "{other}");
         }
     }
 }

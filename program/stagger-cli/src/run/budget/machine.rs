@@ -8,8 +8,7 @@ use stagger_core::text::Rate;
 use stagger_core::{Budget, FailureKind, Instant, Outcome};
 use stagger_terminal::output::error::CliError;
 
-use super::directory;
-use super::file::{BudgetFile, Unusable, Used};
+use super::file::{BudgetFile, Unusable, Used, user_directory};
 
 /// A token bucket in a file, for the runs of a user on this machine. A retry takes one token, and a success puts one back.
 ///
@@ -32,7 +31,7 @@ impl MachineBudget {
     pub(super) fn new(name: &str, size: NonZeroU32, refill: Option<Rate>) -> Result<Self, CliError> {
         let limits = limits(size, refill);
         limits.build().map_err(|error| CliError::usage(format_args!("--budget: {error}")))?;
-        let path = directory::of_user()?.join(format!("budget-{name}"));
+        let path = user_directory()?.join(format!("budget-{name}"));
         Ok(Self { file: BudgetFile::new(path), limits, status: Mutex::default() })
     }
 

@@ -5,12 +5,10 @@
 //! has a lease of them (`stagger_redis`), if the program is built with the feature `fleet`.
 
 mod address;
-mod directory;
 mod file;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod machine;
-mod record;
 mod shared;
 
 pub(crate) use address::StoreAddress;

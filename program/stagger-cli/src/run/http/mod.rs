@@ -5,7 +5,6 @@
 
 mod client;
 mod curl;
-mod curl_options;
 mod finding;
 mod response;
 mod wget;

@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use stagger_core::StopReason;
-use stagger_terminal::output::line::{DIM, Line, PLAIN};
-use stagger_terminal::output::live::short;
+use stagger_terminal::output::line::{DIM, Line, PLAIN, short};
 
 use super::event::{AttemptEnded, Event, NextStep};
 use crate::run::classifier::NoRetryReason;

@@ -1,11 +1,20 @@
+use core::sync::atomic::AtomicBool;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::SystemTime;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use stagger_core::{DelaySource, StopReason};
-use stagger_terminal::output::stamp::{RunId, Stamp};
+use stagger_core::{DelaySource, Policy, StopReason};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::{RunId, Stamp};
 
-use super::event::{AttemptEnded, Event, NextStep};
+use super::event::{AttemptEnded, Done, Event, NextStep, lossy_words, one_line};
+use crate::run::fd;
 use crate::run::status::{AttemptStatus, SignalName};
 
 /// The schema of the lines; its number changes when a field is removed or changes its meaning.
@@ -63,5 +72,75 @@ impl Serialize for AttemptEnded {
             NextStep::Interrupted(_) => fields.serialize_entry("stop", StopReason::Cancelled.name())?,
         }
         fields.end()
+    }
+}
+
+/// The report that `--report` writes when the run ends.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// `None` for standard output.
+    file: Option<File>,
+    attempts: VecDeque<AttemptEnded>,
+    omitted: u64,
+}
+
+/// Maximum number of attempts in a report, so that a run without a limit needs bounded memory; the last ones are kept.
+const MAX_ATTEMPTS: usize = 10_000;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(serialize_with = "lossy_words")]
+    command: &'a [OsString],
+    #[serde(serialize_with = "one_line")]
+    policy: &'a Policy,
+    #[serde(flatten)]
+    end: &'a Done,
+    /// Number of earlier attempts that are not in `attempt_log`.
+    attempt_log_omitted: u64,
+    attempt_log: &'a VecDeque<AttemptEnded>,
+}
+
+const REPORT_SCHEMA: &str = "stagger.run-report/1";
+
+impl Report {
+    /// Opens the destination before the run, so that an error is reported early.
+    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
+        let create = |path: &Path| fd::open_to_write("--report", path, OpenOptions::new().write(true).truncate(true));
+        let file = Some(path).filter(|path| *path != Path::new("-")).map(create).transpose()?;
+        Ok(Self { file, attempts: VecDeque::new(), omitted: 0 })
+    }
+
+    /// Adds an attempt, dropping the oldest beyond the maximum.
+    pub(crate) fn add(&mut self, attempt: &AttemptEnded) {
+        if self.attempts.len() == MAX_ATTEMPTS {
+            self.attempts.pop_front();
+            self.omitted += 1;
+        }
+        self.attempts.push_back(attempt.clone());
+    }
+
+    /// Writes the report; the error is `Interrupted` if `cancelled` was set while the write was blocked.
+    pub(crate) fn write(
+        self,
+        command: &[OsString],
+        policy: &Policy,
+        done: &Done,
+        cancelled: &AtomicBool,
+    ) -> io::Result<()> {
+        let document = Document {
+            schema: REPORT_SCHEMA,
+            command,
+            policy,
+            end: done,
+            attempt_log_omitted: self.omitted,
+            attempt_log: &self.attempts,
+        };
+        let mut text = serde_json::to_string_pretty(&document)?;
+        text.push('\n');
+        match &self.file {
+            None => fd::write_all(rustix::stdio::stdout(), text.as_bytes(), cancelled),
+            Some(file) => fd::write_all(file.as_fd(), text.as_bytes(), cancelled),
+        }
     }
 }

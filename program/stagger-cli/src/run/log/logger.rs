@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use stagger_core::Instant;
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::live::CLEAR_REST;
-use stagger_terminal::output::stamp::RunId;
+use stagger_terminal::output::line::CLEAR_REST;
 use stagger_terminal::output::terminal::{self, Term};
+use stagger_terminal::output::write::RunId;
 
 use super::event::Event;
 use super::human::{self, HumanStyle};

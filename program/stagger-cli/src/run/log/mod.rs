@@ -7,6 +7,7 @@ mod key_value;
 mod logger;
 mod status_line;
 
-pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep, lossy_words, one_line};
+pub(super) use event::{AttemptEnded, Count, Done, Event, NextStep};
+pub(super) use json::Report;
 pub(super) use logger::Logger;
 pub(super) use status_line::Activity;

@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use anstyle::Style;
 use stagger_core::Instant;
-use stagger_terminal::output::line::{DIM, Line};
-use stagger_terminal::output::live::{REDRAW_INTERVAL, SHOW_AFTER, short, spinner, tenths};
+use stagger_terminal::output::line::{DIM, Line, REDRAW_INTERVAL, SHOW_AFTER, short, spinner, tenths};
 
 use super::event::Count;
 

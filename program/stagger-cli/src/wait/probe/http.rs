@@ -9,7 +9,7 @@ use stagger::{Outcome, ServerHint};
 use stagger_http::hint::server_hint;
 use stagger_http::{Idempotency, status};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::live::short;
+use stagger_terminal::output::line::short;
 
 use super::HttpSettings;
 use crate::wait::failure::Failure;

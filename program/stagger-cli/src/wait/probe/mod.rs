@@ -1,14 +1,10 @@
 //! One attempt for one target: is it ready now? Bounded in time, and in the bytes read.
 
-#[cfg(unix)]
-mod command;
 mod file;
 mod http;
+mod network;
 #[cfg(unix)]
 mod process;
-#[cfg(unix)]
-mod socket;
-mod tcp;
 pub(super) use file::{FileContent, FileState};
 
 use core::time::Duration;
@@ -76,15 +72,15 @@ impl Probe {
 
     async fn ask(&self) -> Result<Ready, Failure> {
         match &self.kind {
-            Kind::Tcp { host, port } => tcp::connect(host, *port).await.map(|()| None),
+            Kind::Tcp { host, port } => network::connect(host, *port).await.map(|()| None),
             Kind::Http(http) => http.ask().await.map(|()| None),
             Kind::File(file) => file.look().await.map(Some),
             #[cfg(unix)]
-            Kind::Socket(path) => socket::connect(path).await.map(|()| None),
+            Kind::Socket(path) => network::connect_to_socket(path).await.map(|()| None),
             #[cfg(unix)]
             Kind::Process(process) => process.wait_for_end(self.limit).await.map(|()| None),
             #[cfg(unix)]
-            Kind::Command(command) => command::run(command).await.map(|()| None),
+            Kind::Command(command) => process::run_command(command).await.map(|()| None),
         }
     }
 }

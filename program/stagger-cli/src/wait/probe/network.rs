@@ -48,6 +48,12 @@ fn accepted(stream: &TcpStream) -> Result<(), Failure> {
     if to_itself { Err(Failure::new("connection refused")) } else { Ok(()) }
 }
 
+/// Connects to a Unix socket, and closes the connection.
+#[cfg(unix)]
+pub(super) async fn connect_to_socket(path: &std::path::Path) -> Result<(), Failure> {
+    tokio::net::UnixStream::connect(path).await.map(drop).map_err(|error| Failure::io(&error))
+}
+
 #[cfg(test)]
 mod tests {
     use core::net::Ipv4Addr;

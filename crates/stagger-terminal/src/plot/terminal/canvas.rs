@@ -1,7 +1,7 @@
 use anstyle::{AnsiColor, Style};
 use ratatui_core::buffer::{Buffer, Cell};
 
-use crate::plot::render_options::RenderOptions;
+use crate::plot::text::RenderOptions;
 
 /// Converts the rows of the buffer to lines of text, without trailing spaces.
 pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {

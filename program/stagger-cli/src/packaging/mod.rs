@@ -1,4 +1,0 @@
-//! Files for a package of the program, generated from its command line: shell completions and manual pages.
-
-pub(crate) mod completions;
-pub(crate) mod man;
