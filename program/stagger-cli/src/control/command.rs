@@ -1,79 +1,33 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use serde::Serialize;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::line::short;
 use stagger_terminal::output::write::{print, to_json};
 
-use super::args::{Action, ControlArgs, ControlPlace};
-use super::controls::{Control, Controls};
-use super::file;
-use super::stored::{self, Stored};
+use super::args::{ControlArgs, ControlPlace};
+use super::controls::Control;
+use super::place::{self, Stored};
 
 /// Runs `stagger control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<ExitCode, CliError> {
     let (controls, stored) = match &args.place {
-        ControlPlace::File(path) if args.length.is_none() => (file::run(args, path)?, None),
+        ControlPlace::File(path) if args.length.is_none() => (place::run_file(args, path)?, None),
         ControlPlace::File(_) => {
             return Err(CliError::usage(
                 "--for is for controls in Redis; a control in a file stays until it is changed",
             ));
         }
         ControlPlace::Store(address) => {
-            let (controls, stored) = stored::run(args, address)?;
+            let (controls, stored) = place::run_store(args, address)?;
             (controls, Some(stored))
         }
     };
     let list = controls.list();
     let text = if args.json { json(&list, stored.as_ref())? } else { table(&list, stored.as_ref()) };
     print(text.as_bytes()).map(|()| ExitCode::SUCCESS)
-}
-
-/// Returns the changed controls; `None` if they are only shown.
-pub(super) fn changed(args: &ControlArgs, controls: &Controls) -> Result<Option<Controls>, CliError> {
-    let changed = match args.action {
-        Action::Show if args.entries.is_empty() => return Ok(None),
-        Action::Show => {
-            return Err(CliError::usage("`control show` takes a file and no entries; to change one, use set"));
-        }
-        Action::Set => {
-            check(&args.entries)?;
-            controls.with(&args.entries, &note(args)?)
-        }
-        Action::Clear => controls.without(&args.entries, &note(args)?),
-    };
-    changed.map(Some).map_err(CliError::usage)
-}
-
-/// Checks that each argument is one entry, which the library parses afterwards.
-fn check(entries: &[String]) -> Result<(), CliError> {
-    if entries.is_empty() {
-        return Err(CliError::usage("`control set` needs an entry, such as api=25% or '*=no-retries'"));
-    }
-    match entries.iter().find(|entry| entry.trim().is_empty() || entry.contains(['#', ';', '\n', '\r'])) {
-        Some(entry) => Err(CliError::usage(format_args!(
-            "`{}` is not one entry; write each as an argument, such as api=25%, and comments with --reason",
-            entry.escape_debug()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Returns the comment of a change: when it was made, by whom and why.
-pub(super) fn note(args: &ControlArgs) -> Result<String, CliError> {
-    let user = || std::env::var("USER").ok().filter(|user| !user.contains(char::is_control));
-    let mut note = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let words = [args.by.clone().or_else(user), args.reason.clone().map(|reason| format!(": {reason}"))];
-    for (word, separator) in words.iter().zip([" ", ""]) {
-        note += word.as_deref().map(|word| format!("{separator}{word}")).unwrap_or_default().as_str();
-    }
-    if note.contains(char::is_control) {
-        return Err(CliError::usage("--by and --reason: a comment is one line; remove the line break"));
-    }
-    Ok(note)
 }
 
 fn table(list: &[Control<'_>], stored: Option<&Stored>) -> String {

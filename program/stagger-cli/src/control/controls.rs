@@ -1,5 +1,10 @@
+use std::time::SystemTime;
+
 use stagger::control::{ControlError, RetryControls};
 use stagger_core::budget::ControlSetting;
+use stagger_terminal::output::error::CliError;
+
+use super::args::{Action, ControlArgs};
 
 /// The text of a file with controls. Its comments are kept.
 #[derive(Debug)]
@@ -99,6 +104,50 @@ fn target(entry: &str) -> Result<String, ControlError> {
     // The library returns the names that it does not know, which are all but that for the others.
     let names = RetryControls::new().apply(entry)?;
     Ok(names.first().map_or_else(|| OTHERS.to_owned(), |name| name.as_ref().to_owned()))
+}
+
+/// Returns the changed controls; `None` if they are only shown.
+pub(super) fn changed(args: &ControlArgs, controls: &Controls) -> Result<Option<Controls>, CliError> {
+    let changed = match args.action {
+        Action::Show if args.entries.is_empty() => return Ok(None),
+        Action::Show => {
+            return Err(CliError::usage("`control show` takes a file and no entries; to change one, use set"));
+        }
+        Action::Set => {
+            check(&args.entries)?;
+            controls.with(&args.entries, &note(args)?)
+        }
+        Action::Clear => controls.without(&args.entries, &note(args)?),
+    };
+    changed.map(Some).map_err(CliError::usage)
+}
+
+/// Checks that each argument is one entry, which the library parses afterwards.
+fn check(entries: &[String]) -> Result<(), CliError> {
+    if entries.is_empty() {
+        return Err(CliError::usage("`control set` needs an entry, such as api=25% or '*=no-retries'"));
+    }
+    match entries.iter().find(|entry| entry.trim().is_empty() || entry.contains(['#', ';', '\n', '\r'])) {
+        Some(entry) => Err(CliError::usage(format_args!(
+            "`{}` is not one entry; write each as an argument, such as api=25%, and comments with --reason",
+            entry.escape_debug()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the comment of a change: when it was made, by whom and why.
+pub(super) fn note(args: &ControlArgs) -> Result<String, CliError> {
+    let user = || std::env::var("USER").ok().filter(|user| !user.contains(char::is_control));
+    let mut note = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let words = [args.by.clone().or_else(user), args.reason.clone().map(|reason| format!(": {reason}"))];
+    for (word, separator) in words.iter().zip([" ", ""]) {
+        note += word.as_deref().map(|word| format!("{separator}{word}")).unwrap_or_default().as_str();
+    }
+    if note.contains(char::is_control) {
+        return Err(CliError::usage("--by and --reason: a comment is one line; remove the line break"));
+    }
+    Ok(note)
 }
 
 #[cfg(test)]

@@ -6,9 +6,7 @@
 mod args;
 mod command;
 mod controls;
-mod file;
-#[cfg_attr(not(feature = "fleet"), path = "no_store.rs")]
-mod stored;
+mod place;
 
 pub(crate) use args::ControlArgs;
 pub(crate) use command::run;

@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use stagger_core::text::parse_duration;
 use tempfile::NamedTempFile;
 
-use super::http::{self, HttpClient, Response, ResponseReader};
+use super::http::{self, HttpClient, Response, ResponseReader, next_line};
 
 /// The file that `STAGGER_ADVICE` names, in which the command may write instructions for the next attempt.
 #[derive(Debug)]
@@ -135,27 +135,6 @@ impl Advice {
                 self.unknown.push(shown.collect());
             }
             _ => {}
-        }
-    }
-}
-
-/// Reads a line without its newline, cut to `max` bytes. Returns `false` at the end of the file.
-pub(super) fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>, max: usize) -> io::Result<bool> {
-    line.clear();
-    let mut is_line = false;
-    loop {
-        let bytes = file.fill_buf()?;
-        if bytes.is_empty() {
-            return Ok(is_line);
-        }
-        is_line = true;
-        let end = bytes.iter().position(|&byte| byte == b'\n');
-        let piece = &bytes[..end.unwrap_or(bytes.len())];
-        line.extend_from_slice(&piece[..piece.len().min(max - line.len())]);
-        let used = end.map_or(bytes.len(), |end| end + 1);
-        file.consume(used);
-        if end.is_some() {
-            return Ok(true);
         }
     }
 }

@@ -2,8 +2,8 @@ use regex::bytes::Regex;
 
 use super::http::{Finding, Verdict};
 use super::outcome_set::OutcomeSet;
-use super::patterns::LineMatcher;
-use super::status::AttemptStatus;
+use super::patterns::{LineMatcher, Patterns};
+use super::status::{AttemptStatus, NoRetryReason};
 
 /// Classifies the outcome of an attempt: the `--until` outcome, retryable, or final.
 #[derive(Debug)]
@@ -17,13 +17,6 @@ pub(super) struct Classifier {
     pub(super) not_retried_by_default: OutcomeSet,
     pub(super) stdout: Patterns,
     pub(super) stderr: Patterns,
-}
-
-/// The patterns to search for in one output stream of the command.
-#[derive(Debug, Default)]
-pub(super) struct Patterns {
-    pub(super) retry_if: Vec<Regex>,
-    pub(super) stop_if: Vec<Regex>,
 }
 
 /// The observed result of an attempt.
@@ -46,30 +39,6 @@ pub(super) enum Classification {
     Reached,
     Retry,
     Stop(NoRetryReason),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoRetryReason {
-    /// The outcome is in `--stop-on`, or in [`NOT_RETRIED_BY_DEFAULT`].
-    StopOn,
-    /// The outcome is not in `--retry-on`.
-    NotRetryOn,
-    /// The output matches `--stop-if-…`.
-    StopIf,
-    /// The output does not match `--retry-if-…`.
-    NotRetryIf,
-    /// The command advised to stop.
-    Advice,
-    /// The reader of standard output has closed it.
-    ReaderGone,
-    /// The status of the HTTP response is permanent.
-    HttpStatus,
-    /// The exit code of the HTTP client is permanent.
-    HttpExit,
-    /// The HTTP server forbids a retry.
-    Server,
-    /// The HTTP request may have been processed, and must not be sent twice.
-    UnsafeToRetry,
 }
 
 /// Outcomes that are not retried by default: a missing program stays missing, and ^C and ^\ are requests to stop.
@@ -140,16 +109,6 @@ impl Classifier {
             streams.iter().flat_map(|(patterns, matcher)| of(patterns).iter().map(|regex| matcher.matched(regex)));
         let first = found.next()?;
         Some(first || found.any(|found| found))
-    }
-}
-
-impl Patterns {
-    pub(super) fn all(&self) -> impl Iterator<Item = &Regex> {
-        self.retry_if.iter().chain(&self.stop_if)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.all().next().is_none()
     }
 }
 

@@ -96,3 +96,16 @@ pub(super) fn stdout_position() -> Option<u64> {
     let is_shared = stderr.is_some_and(|stderr| (stderr.st_dev, stderr.st_ino) == (stdout.st_dev, stdout.st_ino));
     if is_file && !is_shared { seek(rustix::stdio::stdout(), SeekFrom::Current(0)).ok() } else { None }
 }
+
+/// Returns whether standard output is a pipe.
+pub(super) fn stdout_is_pipe() -> bool {
+    fstat(rustix::stdio::stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+/// Returns whether standard output is a pipe or a socket whose other end is closed.
+pub(super) fn stdout_has_no_reader() -> bool {
+    let kind = fstat(rustix::stdio::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    // A terminal that was hung up reports an error, too, but a run that was left behind there goes on.
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+        && ready(rustix::stdio::stdout(), PollFlags::OUT).intersects(PollFlags::ERR | PollFlags::HUP)
+}

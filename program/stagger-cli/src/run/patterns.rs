@@ -1,4 +1,23 @@
+//! Regular expressions for the output of the command.
+
 use regex::bytes::Regex;
+
+/// The patterns to search for in one output stream of the command.
+#[derive(Debug, Default)]
+pub(super) struct Patterns {
+    pub(super) retry_if: Vec<Regex>,
+    pub(super) stop_if: Vec<Regex>,
+}
+
+impl Patterns {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Regex> {
+        self.retry_if.iter().chain(&self.stop_if)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+}
 
 /// Searches a stream for regular expressions: line by line like grep, in bytes of any encoding, and in bounded memory.
 /// The result does not depend on how the stream is split into chunks.

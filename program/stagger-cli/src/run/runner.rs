@@ -3,8 +3,6 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::PollFlags;
-use rustix::fs::FileType;
 use rustix::stdio::{stderr, stdout};
 use stagger::time::Clock;
 use stagger_core::{FailureKind, Instant};
@@ -12,15 +10,15 @@ use stagger_terminal::output::error::CliError;
 
 use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, RunContext, TimedOut, earlier};
-use super::classifier::{Classification, NoRetryReason, Observation, Patterns};
-use super::fd::{self, stdout_position};
+use super::classifier::{Classification, Observation};
+use super::fd::{stdout_has_no_reader, stdout_is_pipe, stdout_position};
 use super::http::{Finding, Verdict};
 use super::launch::{AdviceEnv, AttemptEnv, Launcher, Redirect};
 use super::log::{Activity, Count, Event};
-use super::patterns::LineMatcher;
+use super::patterns::{LineMatcher, Patterns};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
-use super::status::{AttemptStatus, NotRun};
+use super::status::{AttemptStatus, NoRetryReason, NotRun};
 use super::stdin::StdinSource;
 use super::stream::{Relay, Stream};
 
@@ -285,18 +283,6 @@ fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patt
         Some(pipe) => Stream::forwarded(pipe, ours, matcher),
         None => Stream::inherited(),
     }
-}
-
-fn stdout_is_pipe() -> bool {
-    rustix::fs::fstat(stdout()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
-}
-
-/// Returns whether standard output is a pipe or a socket whose other end is closed.
-fn stdout_has_no_reader() -> bool {
-    let kind = rustix::fs::fstat(stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
-    // A terminal that was hung up reports an error, too, but a run that was left behind there goes on.
-    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
-        && fd::ready(stdout(), PollFlags::OUT).intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Formats a number of bytes: "4.1 kB".

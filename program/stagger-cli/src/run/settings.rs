@@ -11,9 +11,10 @@ use stagger_core::{Policy, Seed};
 use stagger_terminal::output::error::CliError;
 
 use super::args::{NestedMode, RunArgs, StdinMode};
-use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT, Patterns};
+use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT};
 use super::http::HttpClient;
 use super::outcome_set::OutcomeSet;
+use super::patterns::Patterns;
 use super::process_tree::is_ancestor;
 use super::status::parse_signal;
 

@@ -82,6 +82,49 @@ fn is_out_of_descriptors(code: i32) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code)
 }
 
+/// Why a failed attempt is not retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoRetryReason {
+    /// The outcome is in `--stop-on`, or in [`NOT_RETRIED_BY_DEFAULT`].
+    StopOn,
+    /// The outcome is not in `--retry-on`.
+    NotRetryOn,
+    /// The output matches `--stop-if-…`.
+    StopIf,
+    /// The output does not match `--retry-if-…`.
+    NotRetryIf,
+    /// The command advised to stop.
+    Advice,
+    /// The reader of standard output has closed it.
+    ReaderGone,
+    /// The status of the HTTP response is permanent.
+    HttpStatus,
+    /// The exit code of the HTTP client is permanent.
+    HttpExit,
+    /// The HTTP server forbids a retry.
+    Server,
+    /// The HTTP request may have been processed, and must not be sent twice.
+    UnsafeToRetry,
+}
+
+impl NoRetryReason {
+    /// Returns the identifier used in logs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::StopOn => "stop-on",
+            Self::NotRetryOn => "not-retry-on",
+            Self::StopIf => "stop-if",
+            Self::NotRetryIf => "not-retry-if",
+            Self::Advice => "advice",
+            Self::ReaderGone => "reader-gone",
+            Self::HttpStatus => "http-status",
+            Self::HttpExit => "http-exit",
+            Self::Server => "server",
+            Self::UnsafeToRetry => "unsafe-to-retry",
+        }
+    }
+}
+
 /// Displays the name of a signal, or its number if it has no name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignalName(pub(crate) i32);

@@ -13,7 +13,6 @@ use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;
 
 use super::args::WaitArgs;
-use super::probe::FileContent;
 use super::target::Target;
 
 #[derive(Debug)]
@@ -38,6 +37,13 @@ pub(super) struct Settings<'a> {
 pub(super) enum Need {
     All,
     Any,
+}
+
+/// What a file must contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileContent {
+    Any,
+    NonEmpty,
 }
 
 #[derive(Clone, Debug)]

@@ -4,12 +4,13 @@
 //! they mean is decided by the token bucket of `stagger_core`. For runs on several machines they are in Redis, and each run
 //! has a lease of them (`stagger_redis`), if the program is built with the feature `fleet`.
 
-mod address;
 mod file;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod machine;
+mod place;
 mod shared;
 
-pub(crate) use address::StoreAddress;
-pub(super) use shared::{BudgetPlace, SharedBudget};
+pub(super) use place::BudgetPlace;
+pub(crate) use place::StoreAddress;
+pub(super) use shared::SharedBudget;

@@ -1,47 +1,12 @@
-use std::fmt;
-
 use stagger_core::guard::{BudgetPermit, Now};
 use stagger_core::{Budget, FailureKind, Outcome};
 use stagger_terminal::output::error::CliError;
 
-use super::address::{StoreAddress, check_name};
 #[cfg(feature = "fleet")]
 use super::fleet::FleetBudget;
 use super::machine::MachineBudget;
+use super::place::BudgetPlace;
 use crate::run::args::RunArgs;
-
-/// Where a budget is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BudgetPlace {
-    /// In a file of the user on this machine.
-    Machine(String),
-    /// In Redis.
-    Store(StoreAddress),
-}
-
-impl BudgetPlace {
-    /// Parses a name or an address.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        if StoreAddress::is_address(text) {
-            return StoreAddress::parse(text).map(Self::Store);
-        }
-        check_name(text).map(|()| Self::Machine(text.to_owned()))
-    }
-
-    /// Returns the name, or the address without a password.
-    pub(crate) fn shown(&self) -> &str {
-        match self {
-            Self::Machine(name) => name,
-            Self::Store(address) => &address.shown,
-        }
-    }
-}
-
-impl fmt::Display for BudgetPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.shown())
-    }
-}
 
 /// The budget of `--budget`. A retry takes one from it, and a success puts one back.
 #[derive(Debug)]

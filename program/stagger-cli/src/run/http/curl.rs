@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use http::Method;
 
-use super::client::{Arguments, OwnRetries, is_key, names_descriptor};
+use super::arguments::{Arguments, OwnRetries, is_key, names_descriptor};
 
 /// What the options say so far.
 #[derive(Debug, Default)]

@@ -7,8 +7,7 @@ use stagger_http::{Idempotency, RequestProgress, hint, status};
 
 use super::client::HttpClient;
 use super::response::Response;
-use crate::run::classifier::NoRetryReason;
-use crate::run::status::AttemptStatus;
+use crate::run::status::{AttemptStatus, NoRetryReason};
 
 /// What is known about an attempt from HTTP: the response, and how the client ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

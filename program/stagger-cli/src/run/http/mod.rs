@@ -3,6 +3,7 @@
 //! The rules are those of `stagger_http`. [`client`] recognizes the HTTP client and reads its request from its arguments,
 //! [`response`] reads the headers that it received, and [`finding`] draws the conclusion.
 
+mod arguments;
 mod client;
 mod curl;
 mod finding;
@@ -11,5 +12,5 @@ mod wget;
 
 pub(super) use client::HttpClient;
 pub(super) use finding::{Finding, Verdict};
-pub(super) use response::{Response, ResponseReader};
+pub(super) use response::{Response, ResponseReader, next_line};
 pub(super) use wget::relay_log;

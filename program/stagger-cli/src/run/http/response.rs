@@ -1,3 +1,5 @@
+use std::io::{self, BufRead};
+
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 /// The last response that a client has received.
@@ -114,6 +116,27 @@ fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::from_bytes(&line[..colon]).ok()?;
     let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
     Some((name, value))
+}
+
+/// Reads a line without its newline, cut to `max` bytes. Returns `false` at the end of the file.
+pub(crate) fn next_line(file: &mut impl BufRead, line: &mut Vec<u8>, max: usize) -> io::Result<bool> {
+    line.clear();
+    let mut is_line = false;
+    loop {
+        let bytes = file.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(is_line);
+        }
+        is_line = true;
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let piece = &bytes[..end.unwrap_or(bytes.len())];
+        line.extend_from_slice(&piece[..piece.len().min(max - line.len())]);
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        file.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use http::Method;
 
-use super::client::{Arguments, OwnRetries, is_key, names_descriptor};
-use super::response::{Response, ResponseReader};
-use crate::run::advice::next_line;
+use super::arguments::{Arguments, OwnRetries, is_key, names_descriptor};
+use super::response::{Response, ResponseReader, next_line};
 
 /// Short options with a value, the rest of the word or the next one. `n` begins `-nv`, `-nc` and others.
 const SHORT_WITH_VALUE: &[u8] = b"oeaitOTwQPUlARDIXBn";

@@ -6,8 +6,7 @@ use std::ffi::OsString;
 use serde::{Serialize, Serializer};
 use stagger_core::{DelaySource, Policy, StopReason};
 
-use crate::run::classifier::NoRetryReason;
-use crate::run::status::AttemptStatus;
+use crate::run::status::{AttemptStatus, NoRetryReason};
 
 /// An event of a run, for all log formats; serialized as in the JSON log.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -122,24 +121,6 @@ impl fmt::Display for Count {
         match self.max {
             Some(max) => write!(f, "{}/{max}", self.n),
             None => write!(f, "{}/inf", self.n),
-        }
-    }
-}
-
-impl NoRetryReason {
-    /// Returns the identifier used in logs.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::StopOn => "stop-on",
-            Self::NotRetryOn => "not-retry-on",
-            Self::StopIf => "stop-if",
-            Self::NotRetryIf => "not-retry-if",
-            Self::Advice => "advice",
-            Self::ReaderGone => "reader-gone",
-            Self::HttpStatus => "http-status",
-            Self::HttpExit => "http-exit",
-            Self::Server => "server",
-            Self::UnsafeToRetry => "unsafe-to-retry",
         }
     }
 }

@@ -5,8 +5,7 @@ use stagger_core::StopReason;
 use stagger_terminal::output::line::{DIM, Line, PLAIN, short};
 
 use super::event::{AttemptEnded, Event, NextStep};
-use crate::run::classifier::NoRetryReason;
-use crate::run::status::{AttemptStatus, SignalName};
+use crate::run::status::{AttemptStatus, NoRetryReason, SignalName};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HumanStyle {

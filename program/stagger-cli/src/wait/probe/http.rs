@@ -11,8 +11,9 @@ use stagger_http::{Idempotency, status};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::line::short;
 
-use super::HttpSettings;
 use crate::wait::failure::Failure;
+use crate::wait::settings::HttpSettings;
+use crate::wait::target::Target;
 
 /// The most bytes of a body that are searched.
 const MOST_BODY: usize = 1024 * 1024;
@@ -49,11 +50,7 @@ impl HttpProbe {
         }
         let client = client.build().map_err(|error| {
             let failure = Failure::request(url.host_str().unwrap_or_default(), &error);
-            CliError::usage(format_args!(
-                "cannot prepare {}: {}",
-                super::super::target::Target::Http(url.clone()),
-                failure.reason
-            ))
+            CliError::usage(format_args!("cannot prepare {}: {}", Target::Http(url.clone()), failure.reason))
         })?;
         Ok(Self { client, url: url.clone(), settings: settings.clone() })
     }

@@ -1,3 +1,38 @@
+use core::fmt;
+
+/// Where a budget is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetPlace {
+    /// In a file of the user on this machine.
+    Machine(String),
+    /// In Redis.
+    Store(StoreAddress),
+}
+
+impl BudgetPlace {
+    /// Parses a name or an address.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if StoreAddress::is_address(text) {
+            return StoreAddress::parse(text).map(Self::Store);
+        }
+        check_name(text).map(|()| Self::Machine(text.to_owned()))
+    }
+
+    /// Returns the name, or the address without a password.
+    pub(crate) fn shown(&self) -> &str {
+        match self {
+            Self::Machine(name) => name,
+            Self::Store(address) => &address.shown,
+        }
+    }
+}
+
+impl fmt::Display for BudgetPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
 /// The address of a name in Redis: `redis://HOST/NAME`, or with a database `redis://HOST/DATABASE/NAME`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct StoreAddress {
@@ -56,14 +91,14 @@ impl StoreAddress {
 }
 
 /// Does not show the password.
-impl core::fmt::Debug for StoreAddress {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
 /// Checks a name, which becomes part of a file's name or of a key.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+fn check_name(name: &str) -> Result<(), String> {
     let is_name = name.len() <= LONGEST_NAME
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
