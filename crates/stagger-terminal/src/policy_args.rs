@@ -18,9 +18,10 @@ use crate::output::suggestion::offering;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Policy")]
 pub struct PolicyArgs {
-    /// Complete policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a profile, such
-    /// as aws-sdk or socket.io (see `stagger plan --profiles`); or @FILE containing either of these, TOML or JSON. The
-    /// flags below override its settings. A value of a profile, like a default, yields to a contradicting one that is given
+    /// Complete policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a profile,
+    /// such as aws-sdk or socket.io (see `stagger plan --profiles`); or @FILE containing either of these, TOML or JSON.
+    /// The flags below override its settings. A value of a profile, like a default, yields to a contradicting one that
+    /// is given
     #[arg(short, long, value_name = "SPEC|NAME|@FILE", hide_possible_values = true,
           value_parser = offering(StringValueParser::new(), policies))]
     pub policy: Option<String>,
@@ -61,8 +62,8 @@ pub struct PolicyArgs {
     #[arg(short = 'T', long, value_name = "DUR")]
     pub max_elapsed: Option<String>,
 
-    /// Longest delay that a server or the command may request, as with Retry-After; a longer one ends the run, 'inf' for no
-    /// limit [default without --policy: 5m]
+    /// Longest delay that a server or the command may request, as with Retry-After; a longer one ends the run, 'inf'
+    /// for no limit [default without --policy: 5m]
     #[arg(long, value_name = "DUR")]
     pub max_hint: Option<String>,
 
@@ -94,8 +95,8 @@ pub fn at_least_one(text: &str) -> Result<NonZeroU32, &'static str> {
 }
 
 impl PolicyArgs {
-    /// Builds the policy that these flags describe. An error names the first value that cannot be parsed, or all problems
-    /// of the policy.
+    /// Builds the policy that these flags describe. An error names the first value that cannot be parsed, or all
+    /// problems of the policy.
     pub fn policy(&self) -> Result<Policy, CliError> {
         self.policy_or(defaults())
     }
@@ -139,15 +140,15 @@ impl PolicyArgs {
         ]
     }
 
-    /// Returns the seed passed with `--seed`, or a new random one. That is below 2⁵³, so that programs whose numbers are
-    /// floating-point, such as `jq` and JavaScript, read it exactly from JSON.
+    /// Returns the seed passed with `--seed`, or a new random one. That is below 2⁵³, so that programs whose numbers
+    /// are floating-point, such as `jq` and JavaScript, read it exactly from JSON.
     pub fn seed(&self) -> Seed {
         self.seed.map_or_else(|| Seed::new(stagger::seed().get() >> 11), Seed::new)
     }
 }
 
-/// Returns the policy used without any policy flag: long enough to outlast the restart of a service. It differs from the
-/// library's default, [`Policy::DEFAULT`], in its base and attempts: a command takes longer than a call, and is
+/// Returns the policy used without any policy flag: long enough to outlast the restart of a service. It differs from
+/// the library's default, [`Policy::DEFAULT`], in its base and attempts: a command takes longer than a call, and is
 /// rarely part of a request.
 fn defaults() -> PolicyBuilder {
     Policy::exponential(Duration::from_secs(1), Duration::from_secs(30)).max_attempts(5).as_defaults()
@@ -159,7 +160,8 @@ fn read(spec: &str) -> Result<Policy, CliError> {
     // variable of a script.
     if spec.trim().is_empty() {
         return Err(CliError::usage(
-            "--policy: the policy is empty; if it is a variable, set it; or write one such as 'exponential base=500ms', or \
+            "--policy: the policy is empty; if it is a variable, set it; or write one such as 'exponential \
+             base=500ms', or \
              leave out the flag",
         ));
     }

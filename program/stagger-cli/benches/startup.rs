@@ -1,7 +1,8 @@
-//! Time and memory of `stagger run -- true` beside `timeout` and Debian's `retry`, in one run: `cargo bench -p stagger-cli`.
+//! Time and memory of `stagger run -- true` beside `timeout` and Debian's `retry`, in one run: `cargo bench -p
+//! stagger-cli`.
 //!
-//! The programs take turns, so that a busy moment of the machine affects all of them. A program that is not installed is
-//! left out. `STAGGER_BESIDE` may name one more build of `stagger`, such as an older one.
+//! The programs take turns, so that a busy moment of the machine affects all of them. A program that is not installed
+//! is left out. `STAGGER_BESIDE` may name one more build of `stagger`, such as an older one.
 
 #[cfg(unix)]
 fn main() {

@@ -18,8 +18,8 @@ pub(crate) struct Cli {
 /// Retries that don't stampede: exponential backoff and jitter
 #[derive(Args, Debug)]
 pub(crate) struct GlobalArgs {
-    /// When to use color: auto, always or never. auto is on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is set;
-    /// CLICOLOR_FORCE=1 makes it always
+    /// When to use color: auto, always or never. auto is on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is
+    /// set; CLICOLOR_FORCE=1 makes it always
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
           hide_possible_values = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
@@ -89,10 +89,11 @@ pub(crate) struct PlanCommand {
 }
 
 impl Cli {
-    /// Parses a command line, whose first word is the program. An error is a usage error, or the requested help or version.
+    /// Parses a command line, whose first word is the program. An error is a usage error, or the requested help or
+    /// version.
     pub(crate) fn parse(words: &[OsString]) -> Result<Self, clap::Error> {
-        // The description of all subcommands takes half of the time that `stagger run` adds to a command. It is needed for
-        // what is not a correct line of this subcommand alone.
+        // The description of all subcommands takes half of the time that `stagger run` adds to a command. It is needed
+        // for what is not a correct line of this subcommand alone.
         if let Some(mut command) = words.get(1).and_then(|word| command_of(word))
             && let Ok(cli) = Self::parse_as(&mut command, words)
         {
@@ -121,8 +122,8 @@ pub(crate) fn command() -> clap::Command {
     finished(Command::augment_subcommands(root()))
 }
 
-/// Returns the description of the command line with nothing but the subcommand of this name, if other programs wait for it to
-/// start.
+/// Returns the description of the command line with nothing but the subcommand of this name, if other programs wait for
+/// it to start.
 fn command_of(name: &OsStr) -> Option<clap::Command> {
     let name = name.to_str()?;
     let command = match name {

@@ -38,7 +38,8 @@ pub(crate) fn run(args: &CompletionsArgs, all: &Command) -> Result<ExitCode, Cli
     Ok(ExitCode::SUCCESS)
 }
 
-/// Completes the command after `run --` as if it stood alone, and removes the names of arguments, which are no words to type.
+/// Completes the command after `run --` as if it stood alone, and removes the names of arguments, which are no words to
+/// type.
 const BASH: &str = r#"
 _stagger_or_command() {
     local i runs=0

@@ -76,7 +76,8 @@ fn plan(args: &PlanCommand, term: &Term) -> Result<ExitCode, CliError> {
 fn plan(args: &PlanCommand, term: &Term) -> Result<ExitCode, CliError> {
     if let Some(file) = args.plan.file() {
         return Err(CliError::usage(format_args!(
-            "{}: this build of stagger does not read the files of other systems; it was built without the feature `lab`",
+            "{}: this build of stagger does not read the files of other systems; it was built without the feature \
+             `lab`",
             file.display()
         )));
     }

@@ -13,9 +13,12 @@ use stagger_terminal::output::error::CliError;
 #[command(after_help = "Read it with `stagger man | man -l -`, or `stagger man run | man -l -`.")]
 pub(crate) struct ManArgs {
     /// Subcommand to describe [default: stagger itself]
-    #[arg(value_parser = ["run", "wait", "plan", "check", "simulate", "drill", "advise", "serve", "control", "completions", "man"])]
+    #[arg(value_parser = SUBCOMMANDS)]
     command: Option<String>,
 }
+
+const SUBCOMMANDS: [&str; 11] =
+    ["run", "wait", "plan", "check", "simulate", "drill", "advise", "serve", "control", "completions", "man"];
 
 pub(crate) fn run(args: &ManArgs, mut root: Command) -> Result<ExitCode, CliError> {
     // A subcommand has its display name only after the build.
@@ -48,8 +51,8 @@ fn page(command: &Command, out: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Returns the date of the page: that of the sources, if `SOURCE_DATE_EPOCH` says it, as in all reproducible packages; or
-/// today.
+/// Returns the date of the page: that of the sources, if `SOURCE_DATE_EPOCH` says it, as in all reproducible packages;
+/// or today.
 fn date() -> String {
     let epoch = env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = match epoch {

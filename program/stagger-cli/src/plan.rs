@@ -32,8 +32,9 @@ Exit status:
   125  a file cannot be read or written"
 )]
 pub(crate) struct PlanArgs {
-    /// Policy to plan, in the syntax of --policy; or a configuration of Istio, Envoy, gRPC, nginx, systemd and others, whose
-    /// policies are planned: a FILE that contains '/' or '.', or '-' for standard input. Policy flags override each of them
+    /// Policy to plan, in the syntax of --policy; or a configuration of Istio, Envoy, gRPC, nginx, systemd and others,
+    /// whose policies are planned: a FILE that contains '/' or '.', or '-' for standard input. Policy flags override
+    /// each of them
     #[arg(value_name = "POLICY|FILE", hide_possible_values = true, conflicts_with_all = ["policy", "profiles"],
           value_parser = offering(StringValueParser::new(), policies))]
     pub(crate) subject: Option<String>,

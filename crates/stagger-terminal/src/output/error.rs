@@ -1,8 +1,8 @@
 use core::fmt;
 use std::io;
 
-/// The exit code of `run` if stagger itself fails or the command line is wrong, as of GNU `timeout` and `env`: all other
-/// codes belong to the command.
+/// The exit code of `run` if stagger itself fails or the command line is wrong, as of GNU `timeout` and `env`: all
+/// other codes belong to the command.
 pub const RUN_FAILURE: u8 = 125;
 /// The exit code of the other subcommands for a usage error.
 pub const USAGE_ERROR: u8 = 2;

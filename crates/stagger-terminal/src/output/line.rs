@@ -36,8 +36,8 @@ impl Line {
         if self.wraps { self.wrapped(columns, color) } else { self.cut(columns, color) }
     }
 
-    /// Formats the line in one row of at most `columns` columns, for a line that is redrawn in place: drops parts that do
-    /// not fit from the end.
+    /// Formats the line in one row of at most `columns` columns, for a line that is redrawn in place: drops parts that
+    /// do not fit from the end.
     fn cut(&self, columns: usize, color: bool) -> String {
         let mut room = columns;
         let mut line = String::new();

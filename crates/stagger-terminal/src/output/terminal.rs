@@ -106,8 +106,8 @@ fn is_dumb(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     variable("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Returns whether the locale uses UTF-8: the first non-empty variable of `LC_ALL`, `LC_CTYPE` and `LANG` decides, as in
-/// POSIX; without one, the C locale applies.
+/// Returns whether the locale uses UTF-8: the first non-empty variable of `LC_ALL`, `LC_CTYPE` and `LANG` decides, as
+/// in POSIX; without one, the C locale applies.
 fn is_utf8(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name)).find(|value| !value.is_empty()).is_some_and(
         |locale| {

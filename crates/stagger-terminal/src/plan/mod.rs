@@ -1,7 +1,7 @@
 //! A plan: the forecast delays of a policy, without running anything.
 //!
-//! All forecasts are computed by the library. The verdict on drawn delays compares draws and forecast of the library and
-//! contains no delay formula of its own.
+//! All forecasts are computed by the library. The verdict on drawn delays compares draws and forecast of the library
+//! and contains no delay formula of its own.
 
 mod forecast;
 mod json;

@@ -67,7 +67,8 @@ fn synchronization(forecast: &Forecast, first: &Row) -> Option<Note> {
                 format!("{} after", span(delay.min, delay.max))
             };
             let text = format!(
-                "every client makes its first retry {when} a common failure; add --spread if many clients share a server"
+                "every client makes its first retry {when} a common failure; add --spread if many clients share a \
+                 server"
             );
             Some(Note::new("first-retry", text))
         }
@@ -90,7 +91,8 @@ fn at_cap(forecast: &Forecast) -> Option<Note> {
     let row = forecast.rows.iter().find(|row| row.delay.p90 == cap)?;
     let (retry, longest, jitter) = (row.retry, brief(row.delay.max), forecast.policy.jitter());
     let text = format!(
-        "from retry {retry} on, more than 10% of clients wait exactly {longest}: the cap is applied after jitter {jitter}; \
+        "from retry {retry} on, more than 10% of clients wait exactly {longest}: the cap is applied after jitter \
+         {jitter}; \
          --jitter full draws within the cap"
     );
     Some(Note::new("at-cap", text))

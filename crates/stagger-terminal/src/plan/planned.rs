@@ -36,8 +36,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Forecasts `retries` delays of a policy, or as many as are worth showing, and draws clients with `seed` (1 if it is not
-    /// given). The verdict on a `sample` says whether the drawn delays agree with the forecast.
+    /// Forecasts `retries` delays of a policy, or as many as are worth showing, and draws clients with `seed` (1 if it
+    /// is not given). The verdict on a `sample` says whether the drawn delays agree with the forecast.
     ///
     /// # Errors
     ///
@@ -55,7 +55,8 @@ impl Plan {
         let draws = u64::from(sampled) * retries as u64;
         if draws > MAX_DRAWS {
             return Err(CliError::usage(format_args!(
-                "--sample {sampled} with {retries} retries draws {draws} delays; the maximum is {MAX_DRAWS}; lower --sample or \
+                "--sample {sampled} with {retries} retries draws {draws} delays; the maximum is {MAX_DRAWS}; lower \
+                 --sample or \
                  --retries"
             )));
         }

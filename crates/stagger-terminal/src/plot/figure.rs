@@ -161,8 +161,8 @@ pub(super) fn legend(series: &[Series]) -> Vec<Entry<'_>> {
 /// The color of a series, with a dash pattern and a mark that distinguish it without color.
 ///
 /// The colors are those of Okabe and Ito, "Color Universal Design", 2008, which are distinguishable with any kind of
-/// color vision. If a color has too little contrast on a page, its lightness is changed and its hue kept. Yellow is left
-/// out: no lightness has enough contrast on white.
+/// color vision. If a color has too little contrast on a page, its lightness is changed and its hue kept. Yellow is
+/// left out: no lightness has enough contrast on white.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hue {
     pub class: &'static str,

@@ -61,8 +61,8 @@ impl Glyphs {
     }
 }
 
-/// Wraps text to lines of at most `columns` characters, at spaces only: `max-attempts` stays one word. Every line but the
-/// first begins with `indent`.
+/// Wraps text to lines of at most `columns` characters, at spaces only: `max-attempts` stays one word. Every line but
+/// the first begins with `indent`.
 pub fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
     let options = Options::new(columns)
         .subsequent_indent(indent)

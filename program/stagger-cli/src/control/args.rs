@@ -13,8 +13,8 @@ pub(crate) struct ControlArgs {
     #[arg(value_enum, value_name = "ACTION")]
     pub(super) action: Action,
 
-    /// File with the controls, or redis://HOST/NAME (rediss:// with TLS, and with a database redis://HOST/0/NAME), where NAME is
-    /// the namespace of the fleet
+    /// File with the controls, or redis://HOST/NAME (rediss:// with TLS, and with a database redis://HOST/0/NAME),
+    /// where NAME is the namespace of the fleet
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = ControlPlace::parse)]
     pub(super) place: ControlPlace,
 
@@ -30,7 +30,8 @@ pub(crate) struct ControlArgs {
     #[arg(long, value_name = "TEXT", help_heading = "Control")]
     pub(super) reason: Option<String>,
 
-    /// How long the controls stay in force, in Redis; after it every target is enforced [default: as long as those in force, or until they are changed]
+    /// How long the controls stay in force, in Redis; after it every target is enforced [default: as long as those in
+    /// force, or until they are changed]
     #[arg(long = "for", value_name = "DUR", value_parser = length, help_heading = "Control")]
     pub(super) length: Option<Duration>,
 

@@ -51,8 +51,8 @@ impl Controls {
         controls.collect()
     }
 
-    /// Returns the text with these entries in place of those of the same targets. All other targets have their own entry or
-    /// that of `*`, so that the text says the same whatever was applied before.
+    /// Returns the text with these entries in place of those of the same targets. All other targets have their own
+    /// entry or that of `*`, so that the text says the same whatever was applied before.
     pub(super) fn with(&self, entries: &[String], note: &str) -> Result<Self, ControlError> {
         let targets = entries.iter().map(|entry| target(entry)).collect::<Result<Vec<_>, _>>()?;
         let mut lines = self.lines_without(&targets);
@@ -63,8 +63,8 @@ impl Controls {
         Self::parse(lines.join("\n") + "\n")
     }
 
-    /// Returns the text without the entries of these targets, which then have the setting of `*`. If there are none, all
-    /// entries are removed.
+    /// Returns the text without the entries of these targets, which then have the setting of `*`. If there are none,
+    /// all entries are removed.
     pub(super) fn without(&self, targets: &[String], note: &str) -> Result<Self, ControlError> {
         let known: Vec<_> = self.list().into_iter().map(|control| control.target).collect();
         let others = format!("{OTHERS}=enforced");

@@ -1,5 +1,5 @@
-//! `stagger control`: shows and changes the operator controls in a file, which a program passes to `RetryControls::apply`,
-//! or in Redis, which the processes of a fleet obey.
+//! `stagger control`: shows and changes the operator controls in a file, which a program passes to
+//! `RetryControls::apply`, or in Redis, which the processes of a fleet obey.
 //!
 //! The library parses every entry, so what is written is what a program accepts.
 

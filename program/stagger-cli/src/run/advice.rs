@@ -28,8 +28,8 @@ pub(super) struct Advice {
     pub(super) unknown: Vec<String>,
 }
 
-/// Maximum length in bytes. Longer than the headers of a long chain of redirects; if the file is longer, which response is
-/// the last one is unknown, and all of them are ignored.
+/// Maximum length in bytes. Longer than the headers of a long chain of redirects; if the file is longer, which response
+/// is the last one is unknown, and all of them are ignored.
 const MAX_LEN: u64 = 16 * 1024 * 1024;
 
 /// Maximum length of a line in bytes; anything beyond is ignored.
@@ -57,7 +57,8 @@ impl AdviceFile {
         self.take_with(MAX_LEN, |file| Advice::read(file))
     }
 
-    /// Reads the file, the log of an HTTP client, and empties it like [`take`](Self::take). The log is passed on to `to`.
+    /// Reads the file, the log of an HTTP client, and empties it like [`take`](Self::take). The log is passed on to
+    /// `to`.
     pub(super) fn take_log(&self, client: &HttpClient, to: impl Write) -> io::Result<Advice> {
         self.take_with(u64::MAX, |file| {
             let mut to = BufWriter::new(to);

@@ -23,8 +23,8 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DUR", help_heading = "Attempts")]
     pub(crate) timeout: Option<String>,
 
-    /// Time limit for the whole run. When it expires during an attempt, the attempt is ended as by --timeout; a retry that
-    /// would start later ends the run immediately. Either way, the exit code is 124 [default: none]
+    /// Time limit for the whole run. When it expires during an attempt, the attempt is ended as by --timeout; a retry
+    /// that would start later ends the run immediately. Either way, the exit code is 124 [default: none]
     #[arg(long, alias = "deadline", value_name = "DUR", help_heading = "Attempts")]
     pub(crate) time_limit: Option<String>,
 
@@ -42,8 +42,8 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Attempts")]
     pub(crate) foreground: bool,
 
-    /// Do not end the processes that a failed attempt leaves in the background. Without this flag they are sent --signal
-    /// and, after --kill-after, SIGKILL, as at a timeout; those of a successful attempt are always kept
+    /// Do not end the processes that a failed attempt leaves in the background. Without this flag they are sent
+    /// --signal and, after --kill-after, SIGKILL, as at a timeout; those of a successful attempt are always kept
     #[arg(long, help_heading = "Attempts")]
     pub(crate) keep_background: bool,
 
@@ -74,8 +74,8 @@ pub(crate) struct RunArgs {
     pub(crate) consecutive: NonZeroU32,
 
     /// For attempts that were neither killed nor timed out, retry only if a line of standard error matches; a match is
-    /// retried even after exit code 0. The stream of the command is then a pipe: the command sees no terminal on it, and
-    /// its lines may arrive before or after those of the other stream. Repeatable
+    /// retried even after exit code 0. The stream of the command is then a pipe: the command sees no terminal on it,
+    /// and its lines may arrive before or after those of the other stream. Repeatable
     #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) retry_if_stderr: Vec<String>,
 
@@ -91,9 +91,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) stop_if_stdout: Vec<String>,
 
-    /// The command is curl or wget: retry by the status of the response, when the server says (Retry-After and others), and
-    /// only what is safe to repeat. A POST is repeated only if it was never sent or carries an Idempotency-Key. A failed
-    /// status is a failure, with exit code 22, even if the client succeeds
+    /// The command is curl or wget: retry by the status of the response, when the server says (Retry-After and others),
+    /// and only what is safe to repeat. A POST is repeated only if it was never sent or carries an Idempotency-Key. A
+    /// failed status is a failure, with exit code 22, even if the client succeeds
     #[arg(long, conflicts_with = "shell", help_heading = "Retry conditions")]
     pub(crate) http: bool,
 
@@ -117,17 +117,17 @@ pub(crate) struct RunArgs {
     pub(crate) stdin: StdinMode,
 
     /// In a command that another `stagger run` retries. stand-down: make one attempt and leave the retries to the outer
-    /// run, so that they do not multiply. allow: retry as well. Runs without a limit of attempts, or with --stable-after,
-    /// --until or --consecutive, neither stand down nor make nested ones do so
+    /// run, so that they do not multiply. allow: retry as well. Runs without a limit of attempts, or with
+    /// --stable-after, --until or --consecutive, neither stand down nor make nested ones do so
     #[arg(long, value_enum, value_name = "HOW", default_value_t = NestedMode::StandDown, hide_possible_values = true,
           help_heading = "Retry conditions")]
     pub(crate) nested: NestedMode,
 
-    /// Retry budget that runs share. A retry takes one from it, a success returns one; when it is used up, a failed attempt
-    /// ends the run with the command's exit code. NAME is for the runs of this user on this machine which name it: a file in
-    /// $XDG_RUNTIME_DIR/stagger, or else in the directory stagger-UID of temporary files; if it cannot be used, the run goes
-    /// on without it, with a warning. redis://HOST/NAME (rediss:// with TLS, and with a database redis://HOST/0/NAME) is for
-    /// runs on any machine; if it does not answer, the run uses its share, with a warning
+    /// Retry budget that runs share. A retry takes one from it, a success returns one; when it is used up, a failed
+    /// attempt ends the run with the command's exit code. NAME is for the runs of this user on this machine which name
+    /// it: a file in $XDG_RUNTIME_DIR/stagger, or else in the directory stagger-UID of temporary files; if it cannot be
+    /// used, the run goes on without it, with a warning. redis://HOST/NAME (rediss:// with TLS, and with a database
+    /// redis://HOST/0/NAME) is for runs on any machine; if it does not answer, the run uses its share, with a warning
     #[arg(long, value_name = "NAME", value_parser = BudgetPlace::parse, help_heading = "Budget")]
     pub(crate) budget: Option<BudgetPlace>,
 

@@ -389,9 +389,9 @@ impl Finished<'_> {
         }
     }
 
-    /// Ends the descendants of a command that has exited by itself, those that do not end on their own in a moment by the
-    /// termination signal. A signal that requests the end of the run meanwhile is in `interrupted` afterwards. Returns
-    /// whether any had to be ended.
+    /// Ends the descendants of a command that has exited by itself, those that do not end on their own in a moment by
+    /// the termination signal. A signal that requests the end of the run meanwhile is in `interrupted` afterwards.
+    /// Returns whether any had to be ended.
     pub(super) fn end_background(
         &mut self,
         termination: TerminationSettings,

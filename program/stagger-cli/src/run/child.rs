@@ -64,8 +64,8 @@ impl Child {
         Ok(Self { pid, group, descendants, reaped: false, stdout, stderr })
     }
 
-    /// Returns the change of state since the last poll. Reaps the command when it has ended, and orphans that stagger has
-    /// adopted.
+    /// Returns the change of state since the last poll. Reaps the command when it has ended, and orphans that stagger
+    /// has adopted.
     pub(super) fn poll(&mut self) -> io::Result<ChildState> {
         let mut state = ChildState::Running;
         let reaped = reap(|pid, status| {

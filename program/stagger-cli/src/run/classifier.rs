@@ -45,8 +45,8 @@ pub(super) enum Classification {
 pub(super) const NOT_RETRIED_BY_DEFAULT: &str = "126,127,SIGINT,SIGQUIT";
 
 impl Classifier {
-    /// Classifies an attempt. Whether another one can succeed and whether it is safe are two questions; the first may be
-    /// answered by the user's sets and patterns, the second only by HTTP.
+    /// Classifies an attempt. Whether another one can succeed and whether it is safe are two questions; the first may
+    /// be answered by the user's sets and patterns, the second only by HTTP.
     pub(super) fn classify(&self, observation: &Observation<'_>) -> Classification {
         match self.classify_by_rules(observation) {
             Classification::Retry if !observation.http.is_safe => Classification::Stop(NoRetryReason::UnsafeToRetry),

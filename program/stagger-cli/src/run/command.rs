@@ -70,7 +70,8 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
         }
         Err(StdinError::TooLong) => {
             return Err(CliError::usage(format_args!(
-                "standard input is longer than {}, the --stdin-limit; raise it, or redirect it from a file, which needs no copy",
+                "standard input is longer than {}, the --stdin-limit; raise it, or redirect it from a file, which \
+                 needs no copy",
                 amount(args.stdin_limit)
             )));
         }

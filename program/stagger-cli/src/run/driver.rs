@@ -20,8 +20,8 @@ use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName, TIMEOUT_CODE};
 
-/// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
-/// retry.
+/// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when
+/// to retry.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
     pub(super) settings: &'a Settings<'a>,
@@ -54,7 +54,8 @@ impl Driver<'_> {
             && let Some(outer) = self.settings.nesting.stands_down_for
         {
             self.context.logger.note(&format!(
-                "standing down: the retries are left to the outer stagger run (PID {outer}); to retry here as well, add \
+                "standing down: the retries are left to the outer stagger run (PID {outer}); to retry here as well, \
+                 add \
                  --nested allow"
             ));
         }

@@ -18,7 +18,8 @@ pub(super) const PIPE_SAFE: usize = rustix::pipe::PIPE_BUF;
 /// Interval at which a blocked write checks for cancellation.
 const WRITE_POLL: Duration = Duration::from_millis(100);
 
-/// Opens the file that `flag` names for writing, and creates it if it is missing. Does not wait for the reader of a FIFO.
+/// Opens the file that `flag` names for writing, and creates it if it is missing. Does not wait for the reader of a
+/// FIFO.
 pub(super) fn open_to_write(flag: &str, path: &Path, options: &mut OpenOptions) -> Result<File, CliError> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = options.create(true).custom_flags(flags).open(path);

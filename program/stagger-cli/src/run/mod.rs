@@ -1,8 +1,9 @@
 //! `stagger run`: runs a command and retries it until it succeeds.
 //!
-//! `stagger_core::machine::RetryMachine` decides whether and when to retry; [`driver`] drives it. [`runner`] makes one attempt at a time,
-//! and [`attempt`] supervises it: one thread waits for the command, its output, its time limit and signals at once.
-//! [`classifier`] decides what the outcome of an attempt means, with what [`http`] knows of it, and [`log`] reports it.
+//! `stagger_core::machine::RetryMachine` decides whether and when to retry; [`driver`] drives it. [`runner`] makes one
+//! attempt at a time, and [`attempt`] supervises it: one thread waits for the command, its output, its time limit and
+//! signals at once. [`classifier`] decides what the outcome of an attempt means, with what [`http`] knows of it, and
+//! [`log`] reports it.
 
 mod advice;
 mod args;

@@ -96,7 +96,8 @@ impl FromStr for Matcher {
                 (None, Some(signal)) => Self::Signal(signal),
                 (None, None) => {
                     return Err(format!(
-                        "unknown outcome `{word}`; use exit codes (1,7,52-56), fail, success, timeout, signal, a signal \
+                        "unknown outcome `{word}`; use exit codes (1,7,52-56), fail, success, timeout, signal, a \
+                         signal \
                          name like SIGKILL, any or none; prefix with ! to exclude"
                     ));
                 }

@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 /// The descendants of a command, found by scanning `/proc`, also those in other process groups and sessions.
 ///
 /// A descendant stays in the tree when its parent dies. If this process adopts orphans, no descendant escapes from the
-/// tree: each is a child of this process or of another descendant. Without `/proc` as on Linux the tree is empty, and only
-/// the command itself and its process group can be signaled.
+/// tree: each is a child of this process or of another descendant. Without `/proc` as on Linux the tree is empty, and
+/// only the command itself and its process group can be signaled.
 #[derive(Debug)]
 pub(super) struct ProcessTree {
     /// The PID of this process, if it adopts orphans.
@@ -63,7 +63,8 @@ fn parent_of(pid: i32) -> Option<i32> {
 }
 
 impl ProcessTree {
-    /// Creates the tree of a command that is started next. Whatever descends from this process already is not part of it.
+    /// Creates the tree of a command that is started next. Whatever descends from this process already is not part of
+    /// it.
     pub(super) fn before_start(adopts_orphans: bool) -> Self {
         let adopter = adopts_orphans.then(|| raw(getpid()));
         let mut others = Vec::new();
@@ -103,7 +104,8 @@ impl ProcessTree {
         self.members.keys().filter_map(|&pid| Pid::from_raw(pid))
     }
 
-    /// Returns whether a descendant found last is in `group`; `true` if none was found, because the system may not tell.
+    /// Returns whether a descendant found last is in `group`; `true` if none was found, because the system may not
+    /// tell.
     pub(super) fn may_have_member_in(&self, group: Pid) -> bool {
         self.members.is_empty() || self.members.values().any(|p| p.group == raw(group))
     }
@@ -114,8 +116,8 @@ impl ProcessTree {
         outside.filter_map(|p| Pid::from_raw(p.pid))
     }
 
-    /// Returns whether it is known without a scan that the tree is empty: all descendants are children of this process or
-    /// theirs, and it has none.
+    /// Returns whether it is known without a scan that the tree is empty: all descendants are children of this process
+    /// or theirs, and it has none.
     pub(super) fn is_known_empty(&self) -> bool {
         self.adopter.is_some() && !has_children()
     }
@@ -154,8 +156,8 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
 /// Maximum number of processes that one call reaps, so that a storm of them cannot hold up time limits and signals.
 const MAX_REAPED: usize = 1024;
 
-/// Makes this process the parent of each descendant whose own parent dies, as PID 1 is by nature; returns whether it is.
-/// Otherwise, such a process becomes a child of PID 1, and nothing tells which command has started it.
+/// Makes this process the parent of each descendant whose own parent dies, as PID 1 is by nature; returns whether it
+/// is. Otherwise, such a process becomes a child of PID 1, and nothing tells which command has started it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn adopt_orphans() -> bool {
     // The kernel only asks whether the argument is zero.

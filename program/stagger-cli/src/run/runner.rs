@@ -93,7 +93,8 @@ impl<'a> Runner<'a> {
         context.logger.log(&Event::Attempting(count));
         if count.n > 1 && self.stdin.is_exhausted() {
             context.logger.note(
-                "standard input is exhausted: an earlier attempt has read it; use --stdin replay to give each attempt a copy",
+                "standard input is exhausted: an earlier attempt has read it; use --stdin replay to give each attempt \
+                 a copy",
             );
         }
         let since = context.clock.now();
@@ -213,8 +214,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Ends the processes that an attempt has left in the background, unless it was the one that the run is about. Returns
-    /// the outcome, which is another one if a signal requests the end of the run meanwhile.
+    /// Ends the processes that an attempt has left in the background, unless it was the one that the run is about.
+    /// Returns the outcome, which is another one if a signal requests the end of the run meanwhile.
     fn end_background(
         &mut self,
         finished: &mut Finished<'_>,
@@ -238,7 +239,8 @@ impl<'a> Runner<'a> {
         Ok(outcome)
     }
 
-    /// Writes the buffered output: standard output of a successful attempt to standard output, all else to standard error.
+    /// Writes the buffered output: standard output of a successful attempt to standard output, all else to standard
+    /// error.
     fn release(
         finished: &mut Finished<'_>,
         outcome: AttemptOutcome,

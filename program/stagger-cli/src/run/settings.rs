@@ -58,7 +58,8 @@ impl<'a> Settings<'a> {
             return Err(flag_error(
                 "--stdin inherit",
                 format_args!(
-                    "{client} reads its request from standard input, which only the first attempt gets; use --stdin replay"
+                    "{client} reads its request from standard input, which only the first attempt gets; use --stdin \
+                     replay"
                 ),
             ));
         }
@@ -157,8 +158,8 @@ pub(super) const RETRIED_BY: &str = "STAGGER_RETRIED_BY";
 
 /// Whether this run is in a command that another `stagger run` retries.
 ///
-/// Layers that each retry multiply: three with three attempts each make 27 calls. A run therefore makes a single attempt
-/// if another one retries it, and passes the exit code on to that one.
+/// Layers that each retry multiply: three with three attempts each make 27 calls. A run therefore makes a single
+/// attempt if another one retries it, and passes the exit code on to that one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Nesting {
     /// The run that retries instead of this one.

@@ -15,8 +15,8 @@ use super::process_tree;
 
 /// Signals that end the run.
 pub(crate) const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
-/// Signals that are only forwarded to the command. With their default action, the first two would end stagger and orphan
-/// the command.
+/// Signals that are only forwarded to the command. With their default action, the first two would end stagger and
+/// orphan the command.
 const FORWARDED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGWINCH];
 
 /// The signals received by this process, as a descriptor that can be polled.
@@ -44,8 +44,8 @@ pub(super) enum SignalRequest {
 }
 
 impl Signals {
-    /// Installs handlers for every signal that would end or stop this process, except those that it inherited as ignored
-    /// (`nohup`, background jobs of a shell without job control).
+    /// Installs handlers for every signal that would end or stop this process, except those that it inherited as
+    /// ignored (`nohup`, background jobs of a shell without job control).
     pub(super) fn catch() -> io::Result<Self> {
         // The parent may have left signals blocked, and with SIGCHLD blocked the end of the command would go unnoticed.
         let _ = nix::sys::signal::SigSet::all().thread_unblock();
@@ -73,8 +73,8 @@ impl Signals {
         by_urgency(self.delivery.pending().filter_map(|origin| request(&origin)).collect())
     }
 
-    /// Handles the requests received while no command runs: on a stop request, calls `before_stop` and stops this process.
-    /// Reaps orphans that have ended. Returns the signal that requests the end of the run, if any.
+    /// Handles the requests received while no command runs: on a stop request, calls `before_stop` and stops this
+    /// process. Reaps orphans that have ended. Returns the signal that requests the end of the run, if any.
     pub(super) fn take_idle(&mut self, mut before_stop: impl FnMut()) -> Option<CaughtSignal> {
         // It fails only if there are no child processes.
         let _ = process_tree::reap(|_, _| {});

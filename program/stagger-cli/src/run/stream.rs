@@ -146,7 +146,8 @@ impl<'a> Stream<'a> {
 }
 
 impl Output<'_> {
-    /// Writes the buffered output to `to`; the error is `Interrupted` if `cancelled` was set while the write was blocked.
+    /// Writes the buffered output to `to`; the error is `Interrupted` if `cancelled` was set while the write was
+    /// blocked.
     pub(super) fn release(&mut self, to: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
         let Some(mut spool) = self.held.take() else { return Ok(()) };
         spool.seek(SeekFrom::Start(0))?;

@@ -83,8 +83,8 @@ pub(crate) struct WaitArgs {
     #[arg(long, help_heading = "HTTP")]
     pub(crate) insecure: bool,
 
-    /// Delays between attempts: a policy, the NAME of a profile, or @FILE, as in `stagger run`. Its limits are not used;
-    /// --timeout and --max-attempts are [default: 'exponential base=100ms cap=1s multiplier=1.25 jitter=±50%']
+    /// Delays between attempts: a policy, the NAME of a profile, or @FILE, as in `stagger run`. Its limits are not
+    /// used; --timeout and --max-attempts are [default: 'exponential base=100ms cap=1s multiplier=1.25 jitter=±50%']
     #[arg(short, long, value_name = "SPEC|NAME|@FILE", help_heading = "Delays")]
     pub(crate) policy: Option<String>,
 
@@ -114,7 +114,8 @@ pub(crate) struct WaitArgs {
     pub(crate) verbose: bool,
 
     /// Command that replaces stagger once the targets are ready; it is not run otherwise
-    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>,
+          value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -149,5 +150,6 @@ Exit status:
   128+N    a signal ended the wait
 
 Names are looked up anew for each attempt, and every address is tried. A name that does not exist yet is waited for. HTTP \
-requests honor http_proxy, https_proxy, all_proxy and no_proxy, and a Retry-After of the response up to the max-hint of \
+requests honor http_proxy, https_proxy, all_proxy and no_proxy, and a Retry-After of the response up to the max-hint \
+of \
 the policy (30 s by default). Passwords and queries of URLs are not logged.";

@@ -17,8 +17,8 @@ use super::settings::Settings;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// The most threads that look up names, look at files and wait for processes: one that is stuck is given up by its attempt,
-/// but does not end.
+/// The most threads that look up names, look at files and wait for processes: one that is stuck is given up by its
+/// attempt, but does not end.
 const MOST_THREADS: usize = 64;
 
 pub(crate) fn run(args: &WaitArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -77,8 +77,8 @@ fn not_run(program: &OsString, error: &std::io::Error) -> ExitCode {
     ExitCode::from(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
 }
 
-/// Collects the commands of targets that were killed because another target was ready: as zombies they would remain for the
-/// command, which does not know them.
+/// Collects the commands of targets that were killed because another target was ready: as zombies they would remain for
+/// the command, which does not know them.
 #[cfg(unix)]
 fn reap() {
     use rustix::process::{WaitOptions, wait};

@@ -73,8 +73,8 @@ impl Failure {
         }
     }
 
-    /// Creates the failure of an HTTP request from the chain of its error, whose first link may contain the URL and is not
-    /// printed.
+    /// Creates the failure of an HTTP request from the chain of its error, whose first link may contain the URL and is
+    /// not printed.
     pub(super) fn request(host: &str, error: &reqwest::Error) -> Self {
         let chain: Vec<_> = links(error).collect();
         if let Some(tls) = chain.iter().find_map(|link| link.downcast_ref::<rustls::Error>()) {
@@ -96,8 +96,8 @@ impl Failure {
         Self::unknown(if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") })
     }
 
-    /// Returns how the driver classifies it. A delay that a server asks for is bounded by `max_hint`, because a longer one
-    /// would end the wait.
+    /// Returns how the driver classifies it. A delay that a server asks for is bounded by `max_hint`, because a longer
+    /// one would end the wait.
     pub(super) fn outcome(&self, fail_fast: bool, max_hint: Option<Duration>) -> Outcome {
         if fail_fast && self.lasts == Lasting::Permanent {
             return Outcome::Permanent;

@@ -42,8 +42,8 @@ impl Polling {
         Ok(Self { policy: settings.policy, stable_policy, stable: settings.stable, fail_fast: settings.args.fail_fast })
     }
 
-    /// Makes attempts until one finds the target ready, and it stays so for as long as it must. An error is the failure of
-    /// the last attempt, if there are no more.
+    /// Makes attempts until one finds the target ready, and it stays so for as long as it must. An error is the failure
+    /// of the last attempt, if there are no more.
     pub(super) async fn until_ready(
         &self,
         seed: Seed,
@@ -179,8 +179,8 @@ mod tests {
         move |now| if now >= start { Ok(None) } else { Err(Failure::new("refused")) }
     }
 
-    /// The figures of `docs/guide/wait.md`: for ±50 %, readiness is noticed late by `0.54` of the interval on average, and never by
-    /// more than one and a half intervals.
+    /// The figures of `docs/guide/wait.md`: for ±50 %, readiness is noticed late by `0.54` of the interval on average,
+    /// and never by more than one and a half intervals.
     #[test]
     fn readiness_is_noticed_late_by_half_an_interval_on_average() {
         const RUNS: u64 = 200;

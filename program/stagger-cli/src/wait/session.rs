@@ -27,7 +27,8 @@ pub(super) enum Verdict {
     Signal(i32),
 }
 
-/// Waits for the targets, `check` of each being one attempt, until they are ready, the time is over, or `signal` completes.
+/// Waits for the targets, `check` of each being one attempt, until they are ready, the time is over, or `signal`
+/// completes.
 pub(super) async fn run<C: AsyncFn() -> Result<Ready, Failure>>(
     settings: &Settings<'_>,
     polling: &Polling,
@@ -113,8 +114,8 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
 
-    /// Waits in virtual time for targets that are ready at these times, in milliseconds; returns the verdict and when it was
-    /// known.
+    /// Waits in virtual time for targets that are ready at these times, in milliseconds; returns the verdict and when
+    /// it was known.
     fn wait(flags: &[&str], ready_at: &[u128], signal: impl Future<Output = i32>) -> (Verdict, u128) {
         let names = (1..=ready_at.len()).map(|port| format!("db:{port}"));
         let words = ["stagger", "wait", "-q"].iter().chain(flags).map(OsString::from).chain(names.map(OsString::from));

@@ -121,7 +121,8 @@ fn header(line: &str) -> Option<(HeaderName, HeaderValue)> {
     Some((name.trim().parse().ok()?, value))
 }
 
-/// Returns the policy of the attempts. Its limits are replaced: --timeout and --max-attempts have their own meaning here.
+/// Returns the policy of the attempts. Its limits are replaced: --timeout and --max-attempts have their own meaning
+/// here.
 fn policy(args: &WaitArgs) -> Result<Policy, CliError> {
     let given = PolicyArgs {
         policy: args.policy.clone(),
@@ -134,8 +135,8 @@ fn policy(args: &WaitArgs) -> Result<Policy, CliError> {
     limited.map_err(|error| flag_error("--max-attempts", error))?.build().map_err(CliError::usage)
 }
 
-/// Returns the delays used without `--policy`. An interval is about a quarter of the time waited so far, so readiness is
-/// noticed late by a sixth of the wait, and at most by a second and a half; `docs/guide/wait.md` has the figures.
+/// Returns the delays used without `--policy`. An interval is about a quarter of the time waited so far, so readiness
+/// is noticed late by a sixth of the wait, and at most by a second and a half; `docs/guide/wait.md` has the figures.
 fn defaults() -> PolicyBuilder {
     Policy::exponential(Duration::from_millis(100), Duration::from_secs(1))
         .multiplier(1.25)

@@ -305,7 +305,8 @@ fn invalid_input_is_rejected_with_a_remedy() {
     }
 }
 
-/// Compares the guide with the output; `STAGGER_BLESS=1 cargo test -p stagger-cli the_sessions_in_the_guide` updates it.
+/// Compares the guide with the output; `STAGGER_BLESS=1 cargo test -p stagger-cli the_sessions_in_the_guide` updates
+/// it.
 #[test]
 fn the_sessions_in_the_guide_match_the_output() {
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check.md");

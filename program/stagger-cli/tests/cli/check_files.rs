@@ -235,7 +235,8 @@ fn context_flags_apply_to_files_and_those_without_effect_are_named() {
         "  help: max-attempts=3\n",
         "7 +     retries: {attempts: 2, perTryTimeout: 500ms",
         "note: --attempt-timeout has no effect on this file: the file, or a default of\n",
-        "note: --for, --attempt-timeout, --retry-after have no effect on this file: a\n      system of services states its own load",
+        "note: --for, --attempt-timeout, --retry-after have no effect on this file: a\n      system of services \
+         states its own load",
     ] {
         assert!(seen.stdout.contains(part), "{part}\n{}", seen.exits(1).stdout);
     }

@@ -1,4 +1,5 @@
-//! Tests of `stagger plan FILE` and `stagger simulate outage FILE` with configurations of other systems, run as a program.
+//! Tests of `stagger plan FILE` and `stagger simulate outage FILE` with configurations of other systems, run as a
+//! program.
 
 use serde_json::Value;
 

@@ -13,7 +13,8 @@ use crate::support::{Files, Running, eventually, run_script, see, state};
 fn with_session(files: &Files, rest: &str) -> String {
     let pid = files.path("session");
     format!(
-        "setsid sh -c 'echo $$ >> {0}; exec sleep 60' >/dev/null 2>&1 & while ! test -s {0}; do sleep 0.01; done; {rest}",
+        "setsid sh -c 'echo $$ >> {0}; exec sleep 60' >/dev/null 2>&1 & while ! test -s {0}; do sleep 0.01; done; \
+         {rest}",
         pid.display()
     )
 }

@@ -97,7 +97,8 @@ fn outputs_on_the_simulate_page_match_their_commands() {
     assert_outputs_match(SIMULATE_PAGE, 6);
 }
 
-/// The files that the commands read are those of the page: a block of YAML, JSON or the like behind a line with its name.
+/// The files that the commands read are those of the page: a block of YAML, JSON or the like behind a line with its
+/// name.
 #[test]
 fn outputs_on_the_page_about_configurations_match_their_commands() {
     assert_outputs_match(CONFIG_PAGE, 6);

@@ -124,7 +124,8 @@ fn unknown_incidents_and_flags_are_reported_with_a_remedy() {
     for (args, want) in [
         (
             &["@incident/awz-2025-10"][..],
-            "`awz-2025-10` is not a published incident; did you mean @incident/aws-2025-10?\nincidents: discord-2026-03, ",
+            "`awz-2025-10` is not a published incident; did you mean @incident/aws-2025-10?\nincidents: \
+             discord-2026-03, ",
         ),
         (&["@incident/slack"], "did you mean @incident/slack-2022-02?"),
         (&["@incident/slack-2022-02/fix"], "use @incident/slack-2022-02/failure or @incident/slack-2022-02/cure"),

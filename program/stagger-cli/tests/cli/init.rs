@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Files, Running, Seen, children, eventually, run_script, stagger, state};
 
-/// Returns the command in a PID namespace of its own, in which it is PID 1; `None`, with the reason on standard error, if
-/// this system does not permit it.
+/// Returns the command in a PID namespace of its own, in which it is PID 1; `None`, with the reason on standard error,
+/// if this system does not permit it.
 fn as_pid_1(command: &Command) -> Option<Command> {
     let mut flags = vec!["--pid", "--fork", "--mount-proc", "--kill-child"];
     if !rustix::process::geteuid().is_root() {
@@ -78,8 +78,8 @@ fn as_pid_1_a_closed_pipe_ends_it_with_141() {
     unshare.end().exits(141);
 }
 
-/// Every hundredth attempt leaves an orphan. Starting ten thousand shells takes ten seconds; fewer would not show a leak of
-/// some bytes each.
+/// Every hundredth attempt leaves an orphan. Starting ten thousand shells takes ten seconds; fewer would not show a
+/// leak of some bytes each.
 #[test]
 fn as_pid_1_ten_thousand_attempts_leave_no_zombie_descriptor_or_memory() {
     const PROBE: &str = r#"

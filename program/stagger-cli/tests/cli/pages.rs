@@ -22,7 +22,8 @@ fn check(files: &Files, args: &[&str]) -> Seen {
 fn a_page_of_check_has_every_finding_and_a_browser_shows_it_without_an_error_or_a_request() {
     let files = Files::new();
     let hostile = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nspec:\n  hosts: ['</pre><script>console.error(1)</script>']\n  \
-                   http:\n  - route:\n    - destination: {host: a}\n    retries: {attempts: 9, retryOn: 5xx} # </pre><img src=http://127.0.0.1:9/x>\n";
+                   http:\n  - route:\n    - destination: {host: a}\n    retries: {attempts: 9, retryOn: 5xx} # \
+                   </pre><img src=http://127.0.0.1:9/x>\n";
     files.write("vs.yaml", hostile);
     let args = ["socket.io", "vs.yaml", "--clients", "10k", "--capacity", "500/s"];
     let text = check(&files, &args);

@@ -260,7 +260,8 @@ pub(crate) fn opened(files: &Files, page: &std::path::Path) -> (String, Vec<Stri
     let console = text(&output.stderr).lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
     let net: Value = serde_json::from_slice(&fs::read(&log).expect("a network log")).expect("a log in JSON");
     let events = net["events"].as_array().expect("events in the log");
-    // Requests of the browser itself, such as updates, have no origin; those of a page from a file have the origin null.
+    // Requests of the browser itself, such as updates, have no origin; those of a page from a file have the origin
+    // null.
     let of_the_page = events.iter().filter(|event| event["params"]["initiator"] == "null");
     let urls = of_the_page.filter_map(|event| event["params"]["url"].as_str());
     let requests = urls.filter(|url| url.starts_with("http")).map(str::to_owned).collect();

@@ -265,7 +265,8 @@ fn no_progress_draws_no_status_line() {
 fn ctrl_c_reaches_the_command_once_and_ends_the_run() {
     let files = Files::new();
     let script = format!(
-        "trap 'echo interrupted >> {0}' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done; exit 1",
+        "trap 'echo interrupted >> {0}' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done; \
+         exit 1",
         files.path("interrupts").display()
     );
     let mut terminal = Terminal::run(80, &[], &["-n", "3"], &script);

@@ -92,9 +92,10 @@ fn shared_key(figures: &[Figure]) -> Option<Vec<Series>> {
     Some(out)
 }
 
-/// Renders figures as elements of an HTML page, whose style sheet must contain that of [`sheet`]. They fill the available
-/// width, and a script can zoom them. A single figure has no heading: that of its section is enough. Figures with the same axes are beside each other, below one legend; others have a
-/// form for narrow screens (class `narrow`) and one for all others (class `broad`).
+/// Renders figures as elements of an HTML page, whose style sheet must contain that of [`sheet`]. They fill the
+/// available width, and a script can zoom them. A single figure has no heading: that of its section is enough. Figures
+/// with the same axes are beside each other, below one legend; others have a form for narrow screens (class `narrow`)
+/// and one for all others (class `broad`).
 pub fn inline(figures: &[Figure]) -> String {
     let Some(series) = shared_key(figures) else {
         let both = |figure| {

@@ -85,7 +85,8 @@ impl HeatMap {
     }
 }
 
-/// Draws a cell: vermilion to the share, on a light ground. The style sheet sets `fill-opacity`, so that the strength is in `opacity`.
+/// Draws a cell: vermilion to the share, on a light ground. The style sheet sets `fill-opacity`, so that the strength
+/// is in `opacity`.
 fn cell(x: f64, y: f64, width: f64, height: f64, share: f64) -> [Element; 2] {
     let rect = |class: &str, opacity: f64| {
         let rect = Element::new("rect").set("class", class).px("x", x).px("y", y);

@@ -13,7 +13,8 @@ use stagger_core::Instant;
 use stagger_core::budget::{Tokens, TokensBuilder, TokensState};
 use stagger_terminal::output::error::CliError;
 
-/// How long a run waits for the lock. A use takes much less than a millisecond, so a holder that keeps it longer was stopped.
+/// How long a run waits for the lock. A use takes much less than a millisecond, so a holder that keeps it longer was
+/// stopped.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// How long a run waits before it tries to lock the file again.

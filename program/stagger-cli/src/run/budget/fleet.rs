@@ -29,8 +29,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(300);
 /// How long the end of a run waits until the store has its lease back.
 const LONGEST_END: Duration = Duration::from_millis(100);
 
-/// A token bucket in Redis, of which each run has a lease. A retry takes one token, and a success puts one back. An operator
-/// control of the target `run` holds for it.
+/// A token bucket in Redis, of which each run has a lease. A retry takes one token, and a success puts one back. An
+/// operator control of the target `run` holds for it.
 ///
 /// If the store does not answer, the run uses its share of the budget; this is told once.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use stagger_terminal::output::error::CliError;
 
 use super::file::{BudgetFile, Unusable, Used, user_directory};
 
-/// A token bucket in a file, for the runs of a user on this machine. A retry takes one token, and a success puts one back.
+/// A token bucket in a file, for the runs of a user on this machine. A retry takes one token, and a success puts one
+/// back.
 ///
 /// If the file cannot be used, the run goes on as without a budget; this is told once.
 #[derive(Debug)]
@@ -51,7 +52,8 @@ impl MachineBudget {
             Ok(Used { value, was_damaged }) => {
                 if was_damaged {
                     status.warning = Some(format!(
-                        "--budget: {path} was not written by this version of stagger, or was damaged; it is replaced by \
+                        "--budget: {path} was not written by this version of stagger, or was damaged; it is replaced \
+                         by \
                          a full budget"
                     ));
                 }

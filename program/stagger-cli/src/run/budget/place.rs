@@ -104,7 +104,8 @@ fn check_name(name: &str) -> Result<(), String> {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     is_name.then_some(()).ok_or_else(|| {
         format!(
-            "`{name}` is not a name; use up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, the first a letter or digit"
+            "`{name}` is not a name; use up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, the first a letter \
+             or digit"
         )
     })
 }

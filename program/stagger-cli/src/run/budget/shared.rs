@@ -36,7 +36,8 @@ impl SharedBudget {
             (Some(BudgetPlace::Store(address)), Some(_)) => return Err(CliError::usage(address.unsupported())),
             (Some(BudgetPlace::Store(address)), None) => {
                 return Err(CliError::usage(format_args!(
-                    "--budget {} needs --budget-processes N, the number of runs at the same time: without the store, each \
+                    "--budget {} needs --budget-processes N, the number of runs at the same time: without the store, \
+                     each \
                      uses that part of the budget",
                     address.shown
                 )));

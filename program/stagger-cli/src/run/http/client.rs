@@ -33,7 +33,8 @@ impl HttpClient {
             b"wget" => (ClientKind::Wget, wget::parse(rest)),
             b"http" | b"https" | b"xh" | b"xhs" => {
                 return Err(refused(
-                    "HTTPie prints the headers of a response only among its output; use curl or wget, or leave out --http and \
+                    "HTTPie prints the headers of a response only among its output; use curl or wget, or leave out \
+                     --http and \
                  write --retry-on 1,2,5 with its --check-status",
                 ));
             }
@@ -49,7 +50,8 @@ impl HttpClient {
         }
         if arguments.reads_descriptor {
             return Err(refused(&format!(
-                "{kind} reads a part of its request from a pipe, which only the first attempt gets; use a file or standard \
+                "{kind} reads a part of its request from a pipe, which only the first attempt gets; use a file or \
+                 standard \
                  input"
             )));
         }

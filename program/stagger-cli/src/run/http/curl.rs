@@ -126,7 +126,8 @@ impl Request {
     }
 
     fn url(&mut self, url: &[u8]) {
-        // Curl expands {a,b} and [1-3], but an address in brackets is none of these, and `@` reads addresses from a file.
+        // Curl expands {a,b} and [1-3], but an address in brackets is none of these, and `@` reads addresses from a
+        // file.
         let is_range = |at: usize| url[at] == b'[' && !url[..at].ends_with(b"//") && !url[..at].ends_with(b"@");
         let is_expanded = url.contains(&b'{') || (0..url.len()).any(is_range);
         self.urls += if is_expanded || url.starts_with(b"@") { 2 } else { 1 };

@@ -1,7 +1,7 @@
 //! What HTTP says about an attempt: for `--http`, and for headers in the advice file.
 //!
-//! The rules are those of `stagger_http`. [`client`] recognizes the HTTP client and reads its request from its arguments,
-//! [`response`] reads the headers that it received, and [`finding`] draws the conclusion.
+//! The rules are those of `stagger_http`. [`client`] recognizes the HTTP client and reads its request from its
+//! arguments, [`response`] reads the headers that it received, and [`finding`] draws the conclusion.
 
 mod arguments;
 mod client;

@@ -61,8 +61,8 @@ fn result(status: AttemptStatus) -> String {
     }
 }
 
-/// Formats a duration in seconds: to the millisecond, and a shorter one to the microsecond or nanosecond, so that only no
-/// time at all is 0.
+/// Formats a duration in seconds: to the millisecond, and a shorter one to the microsecond or nanosecond, so that only
+/// no time at all is 0.
 fn seconds(length: Duration) -> String {
     let decimals = match length.as_nanos() {
         0..1_000 => 9,

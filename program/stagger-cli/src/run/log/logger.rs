@@ -144,8 +144,9 @@ impl Logger {
         }
     }
 
-    /// Returns the characters that move the cursor to the start of a line, whether or not the output of the command ends
-    /// with a newline: a full line of spaces wraps unless it starts in the first column (as with PROMPT_SP of zsh).
+    /// Returns the characters that move the cursor to the start of a line, whether or not the output of the command
+    /// ends with a newline: a full line of spaces wraps unless it starts in the first column (as with PROMPT_SP of
+    /// zsh).
     fn move_to_line_start(&self) -> String {
         match (&self.live, terminal::terminal_width()) {
             (Some(_), Some(columns)) => format!("{:columns$}\r{CLEAR_REST}", ""),

@@ -82,7 +82,8 @@ fn system_roots() -> Result<Vec<Certificate>, CliError> {
     }
     let reason = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
     Err(CliError::usage(format_args!(
-        "found no certificates that the system trusts{reason}; install them (ca-certificates), or set SSL_CERT_FILE or --cacert"
+        "found no certificates that the system trusts{reason}; install them (ca-certificates), or set SSL_CERT_FILE \
+         or --cacert"
     )))
 }
 

@@ -81,7 +81,8 @@ mod tests {
         assert_eq!(connect(vec![]), Err(Failure::new("no address")));
     }
 
-    /// About one in ten thousand ports of the range of clients is given to the connection itself, so the port is asked for.
+    /// About one in ten thousand ports of the range of clients is given to the connection itself, so the port is asked
+    /// for.
     #[test]
     fn a_connection_to_itself_is_refused() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();

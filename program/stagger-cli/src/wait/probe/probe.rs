@@ -96,8 +96,8 @@ pub(crate) struct FileState {
 }
 
 impl FileProbe {
-    /// Looks at the file, which may be on a file system that does not answer, in a thread. It is not opened, so a FIFO does
-    /// not block.
+    /// Looks at the file, which may be on a file system that does not answer, in a thread. It is not opened, so a FIFO
+    /// does not block.
     async fn look(&self) -> Result<FileState, Failure> {
         let path = self.path.clone();
         let looked = spawn_blocking(move || fs::metadata(path)).await;

@@ -44,8 +44,8 @@ impl ProcessProbe {
         }
     }
 
-    /// Waits until the process has ended, which is noticed at once where the system tells it. The attempt ends before its
-    /// limit, to say that the process runs.
+    /// Waits until the process has ended, which is noticed at once where the system tells it. The attempt ends before
+    /// its limit, to say that the process runs.
     pub(super) async fn wait_for_end(&self, limit: Duration) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         if let Some(descriptor) = &self.descriptor {

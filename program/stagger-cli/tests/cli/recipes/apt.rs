@@ -14,7 +14,8 @@ const PACKAGE: &str = "stagger-recipe";
 fn repository(bench: &Bench) {
     let script = format!(
         "mkdir -p build/DEBIAN site && cd build/DEBIAN && \
-         printf 'Package: {PACKAGE}\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: a\\n' > control && \
+         printf 'Package: {PACKAGE}\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: a\\n' > \
+         control && \
          cd ../../site && dpkg-deb --build --root-owner-group ../build recipe.deb && \
          {{ cat ../build/DEBIAN/control; echo Filename: ./recipe.deb; echo Size: $(stat -c %s recipe.deb); \
          echo SHA256: $(sha256sum < recipe.deb | cut -d' ' -f1); }} > Packages"
@@ -37,7 +38,8 @@ fn configuration(bench: &Bench, authority: &str) -> String {
         "Dir::Etc \"{root}etc\";\nDir::Etc::sourceparts \"-\";\nDir::State \"{root}state\";\n\
          Dir::State::status \"{root}status\";\nDir::Cache \"{root}cache\";\nDir::Log \"{root}log\";\n\
          Dir::Bin::dpkg \"{root}bin/dpkg\";\nAPT::Sandbox::User \"\";\nAPT::Architecture \"amd64\";\n\
-         APT::Architectures \"amd64\";\nAcquire::http::Proxy \"DIRECT\";\nAcquire::Languages \"none\";\nDebug::NoLocking \"true\";\n"
+         APT::Architectures \"amd64\";\nAcquire::http::Proxy \"DIRECT\";\nAcquire::Languages \
+         \"none\";\nDebug::NoLocking \"true\";\n"
     );
     bench.files.write("apt.conf", configuration).display().to_string()
 }

@@ -10,14 +10,15 @@ use super::browser::Page;
 /// The pictures are this much smaller than the page: its layout and its colors are compared, not its letters.
 const SCALE: f64 = 0.25;
 
-/// The width of a sample in the fonts with which the pictures were made, in pixels. Pages in other fonts have other line
-/// breaks.
+/// The width of a sample in the fonts with which the pictures were made, in pixels. Pages in other fonts have other
+/// line breaks.
 const SAMPLE_WIDTH: f64 = 1_232.0;
 
 /// The largest mean difference of a channel, of 255, and the largest share of pixels that differ clearly.
 const MOST: [f64; 2] = [0.5, 0.005];
 
-/// Compares the whole page with the picture of this name. `STAGGER_BLESS=1 cargo test -p stagger-cli serve` takes it anew.
+/// Compares the whole page with the picture of this name. `STAGGER_BLESS=1 cargo test -p stagger-cli serve` takes it
+/// anew.
 pub(super) fn compare(page: &mut Page, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name);
     let (now, is_blessed) = (taken(page), std::env::var_os("STAGGER_BLESS").is_some());
@@ -63,8 +64,8 @@ fn sample_width(page: &mut Page) -> f64 {
     width.as_f64().expect("a width")
 }
 
-/// Returns the mean difference of a channel, and the share of pixels that differ clearly; pictures of different sizes differ in
-/// everything.
+/// Returns the mean difference of a channel, and the share of pixels that differ clearly; pictures of different sizes
+/// differ in everything.
 fn differences(page: &mut Page, before: &[u8], now: &str) -> [f64; 2] {
     let script = format!(
         "(async () => {{

@@ -149,8 +149,8 @@ const USES: [Use; 21] = [
     },
 ];
 
-/// Starts a line of the table in a shell, with the directories of `peers`, each followed by a colon, and the program under
-/// test in `PATH`.
+/// Starts a line of the table in a shell, with the directories of `peers`, each followed by a colon, and the program
+/// under test in `PATH`.
 fn start(line: &str, variables: &[(&'static str, String)], files: &Files, peers: &str) -> Running {
     ignore_no_signal();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagger"));
@@ -240,8 +240,8 @@ fn cell(line: &str) -> String {
 }
 
 /// Measures every line beside its peer, and prints the rows of the page:
-/// `STAGGER_PEERS=DIR cargo test -p stagger-cli --test cli -- --ignored --nocapture beside_their_peers`, where DIR has the
-/// peers that are not in `PATH`, and a release build of stagger. `STAGGER_USE=HTTPS` selects lines.
+/// `STAGGER_PEERS=DIR cargo test -p stagger-cli --test cli -- --ignored --nocapture beside_their_peers`, where DIR has
+/// the peers that are not in `PATH`, and a release build of stagger. `STAGGER_USE=HTTPS` selects lines.
 #[test]
 #[ignore = "measures for some minutes, and needs the peers"]
 fn lines_beside_their_peers() {
@@ -254,7 +254,8 @@ fn lines_beside_their_peers() {
     }
 }
 
-/// Times between the start of a line and the moment its target becomes ready: in different phases of an interval of a second.
+/// Times between the start of a line and the moment its target becomes ready: in different phases of an interval of a
+/// second.
 const PHASES: [u64; 5] = [1_350, 1_550, 1_750, 1_950, 2_150];
 
 /// Returns the median of the time from readiness to the end of the line, in milliseconds.
