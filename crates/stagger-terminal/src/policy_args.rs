@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use clap::builder::StringValueParser;
 use stagger_core::profile::Profile;
+use stagger_core::text::{backoff_names, jitter_names};
 use stagger_core::{Policy, PolicyBuilder, Seed};
 
 use crate::output::error::CliError;
@@ -79,14 +80,12 @@ pub struct PolicyArgs {
 
 /// Returns the policies that have a name: backoffs and profiles.
 pub fn policies() -> Vec<&'static str> {
-    const BACKOFFS: [&str; 8] =
-        ["exponential", "linear", "constant", "uniform", "decorrelated", "list", "zero", "stop"];
-    BACKOFFS.into_iter().chain(Profile::all().map(Profile::name)).collect()
+    backoff_names().chain(Profile::all().map(Profile::name)).collect()
 }
 
 /// Returns the jitters that have a name of their own.
 fn jitters() -> Vec<&'static str> {
-    vec!["none", "full", "equal", "decorrelated"]
+    jitter_names().collect()
 }
 
 /// Parses a count of at least 1; an error says what is expected, and clap adds the flag and the value.
@@ -318,7 +317,7 @@ mod tests {
         for text in [
             want,
             "backoff = \"exponential\"\nbase = \"200ms\"\ncap = \"1s\"\njitter = \"equal\"\nmax-attempts = 3\n",
-            "{\"backoff\": \"exponential\", \"base\": \"200ms\", \"cap\": \"1s\", \"jitter\": \"equal\", \"max-attempts\": 3}",
+            r#"{"backoff": "exponential", "base": "200ms", "cap": "1s", "jitter": "equal", "max-attempts": 3}"#,
         ] {
             fs::write(&path, text).unwrap();
             let policy = args(&format!("@{}", path.display())).policy().unwrap();

@@ -16,3 +16,7 @@ pub use error::ParseError;
 pub(crate) use error::Problem;
 #[doc(hidden)]
 pub use error::nearest;
+#[doc(hidden)]
+pub use policy::backoff_names;
+#[doc(hidden)]
+pub use values::jitter_names;

@@ -70,6 +70,11 @@ static BACKOFFS: [Start; 8] = [
     ("zero", Policy::zero(), None),
     ("stop", Policy::stop(), None),
 ];
+
+/// Returns the names of the backoffs, for completions.
+pub fn backoff_names() -> impl Iterator<Item = &'static str> {
+    BACKOFFS.iter().map(|(name, ..)| *name)
+}
 /// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
 const DECORRELATED: &str = "decorrelated";
 
@@ -102,7 +107,7 @@ impl Draft {
             self.start = Some((profile.name(), profile.policy().to_builder(), None));
             return Ok(());
         }
-        let names = BACKOFFS.iter().map(|(backoff, ..)| *backoff).chain(Profile::all().map(Profile::name));
+        let names = backoff_names().chain(Profile::all().map(Profile::name));
         Err(ParseError::new(Problem::Backoff(nearest(name, names)), name))
     }
 

@@ -26,6 +26,15 @@ impl FromStr for Ratio {
     }
 }
 
+/// The jitters that have a name of their own, and no value.
+const NAMED: [(&str, Jitter); 4] =
+    [("none", Jitter::None), ("full", Jitter::Full), ("equal", Jitter::Equal), ("decorrelated", Jitter::Decorrelated)];
+
+/// Returns the names of the jitters that have no value, for completions.
+pub fn jitter_names() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|(name, _)| *name)
+}
+
 impl fmt::Display for Jitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,32 +53,27 @@ impl FromStr for Jitter {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        Ok(match text {
-            "none" => Self::None,
-            "full" => Self::Full,
-            "equal" => Self::Equal,
-            "decorrelated" => Self::Decorrelated,
-            _ if text.starts_with("add:") => {
-                let length = &text["add:".len()..];
-                Self::Added(parse_duration(length)?.ok_or(ParseError::new(Problem::Limitless, "add"))?)
-            }
-            _ => {
-                let share = match text.strip_prefix('±') {
-                    Some(share) => share,
-                    None => text.strip_prefix("+-").unwrap_or(text),
-                };
-                let is_number = share.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-                match share.parse() {
-                    Ok(share) => Self::Factor(share),
-                    Err(error) if is_number => return Err(error),
-                    // Only the jitters of profiles go by a profile's name; every other jitter has a word of its own.
-                    Err(_) => match Profile::named(text).map(|profile| profile.policy().jitter()) {
-                        Some(jitter @ Self::Profile(_)) => jitter,
-                        _ => return Err(ParseError::new(Problem::Jitter, text)),
-                    },
-                }
-            }
-        })
+        if let Some((_, jitter)) = NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(*jitter);
+        }
+        if let Some(length) = text.strip_prefix("add:") {
+            let length = parse_duration(length)?.ok_or(ParseError::new(Problem::Limitless, "add"))?;
+            return Ok(Self::Added(length));
+        }
+        let share = match text.strip_prefix('±') {
+            Some(share) => share,
+            None => text.strip_prefix("+-").unwrap_or(text),
+        };
+        let is_number = share.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+        match share.parse() {
+            Ok(share) => Ok(Self::Factor(share)),
+            Err(error) if is_number => Err(error),
+            // Only the jitters of profiles go by a profile's name; every other jitter has a word of its own.
+            Err(_) => match Profile::named(text).map(|profile| profile.policy().jitter()) {
+                Some(jitter @ Self::Profile(_)) => Ok(jitter),
+                _ => Err(ParseError::new(Problem::Jitter, text)),
+            },
+        }
     }
 }
 
