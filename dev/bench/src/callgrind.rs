@@ -1,11 +1,11 @@
 //! Instructions and allocations per operation, counted by callgrind.
 //!
-//! The program runs a case in a separate process under valgrind, once with `N` and once with `2N` iterations: the difference
-//! divided by `N` is one operation, and the cost of start-up cancels out. The same profile has the number of calls to the
-//! allocator, so the timed runs need no counting allocator.
+//! The program runs a case in a separate process under valgrind, once with `N` and once with `2N` iterations: the
+//! difference divided by `N` is one operation, and the cost of start-up cancels out. The same profile has the number of
+//! calls to the allocator, so the timed runs need no counting allocator.
 //!
-//! Two caveats: a clock read is a system call here (valgrind hides the vDSO) and counts as little more than one instruction,
-//! and work in the kernel is not counted.
+//! Two caveats: a clock read is a system call here (valgrind hides the vDSO) and counts as little more than one
+//! instruction, and work in the kernel is not counted.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -38,8 +38,8 @@ pub(crate) fn available() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Counts the instructions and allocations of one operation of the case `id`. `iterations` overrides the default number of
-/// iterations.
+/// Counts the instructions and allocations of one operation of the case `id`. `iterations` overrides the default number
+/// of iterations.
 pub(crate) fn count(id: &str, iterations: Option<u64>) -> io::Result<Counts> {
     let iterations = iterations.unwrap_or(ITERATIONS);
     let directory = tempfile::tempdir()?;

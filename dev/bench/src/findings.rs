@@ -78,8 +78,8 @@ impl<'a> Findings<'a> {
         self.0.iter().find(|row| row.table == table && row.role == role && row.name == name)
     }
 
-    /// Returns the row that the others of a table are compared with: the bare operation, or the fastest floor if the table
-    /// is about more than the overhead of a call.
+    /// Returns the row that the others of a table are compared with: the bare operation, or the fastest floor if the
+    /// table is about more than the overhead of a call.
     pub(crate) fn baseline(self, table: Table) -> Option<&'a Row> {
         let role = match table {
             Table::Blocking

@@ -269,8 +269,8 @@ impl Findings<'_> {
     }
 }
 
-/// Returns the goals of section J. The low level and the server are compared with bare tungstenite, and the high level with
-/// a hand-written task that owns the connection.
+/// Returns the goals of section J. The low level and the server are compared with bare tungstenite, and the high level
+/// with a hand-written task that owns the connection.
 fn sockets(findings: Findings<'_>) -> Vec<Goal> {
     let of = |table, name, role, other| {
         let (ours, other) = (findings.stagger(table, name)?, findings.named(table, role, other)?);

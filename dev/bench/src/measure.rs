@@ -19,8 +19,8 @@ pub(crate) fn rows(cases: &[Case], effort: Effort, counting: bool) -> io::Result
     }
     let mut rows: Vec<Row> = cases.iter().map(Row::unmeasured).collect();
     eprintln!("measuring times …");
-    // Once a runtime has paused its clock, tokio reads every clock of the process behind a mutex. Cases that pause their
-    // clock therefore come after all others.
+    // Once a runtime has paused its clock, tokio reads every clock of the process behind a mutex. Cases that pause
+    // their clock therefore come after all others.
     for (index, timing) in timings(cases, |table| !table.pauses_clock(), Turns::Short, effort) {
         rows[index].timing = timing;
     }

@@ -21,8 +21,8 @@ impl core::error::Error for Failure {}
 
 /// An operation that fails a fixed number of times, succeeds once, and starts over.
 ///
-/// The state is shared behind `&self`, because some peers take `Fn` and some need `Send + 'static`. Relaxed loads and stores
-/// cost as much as those of a plain variable.
+/// The state is shared behind `&self`, because some peers take `Fn` and some need `Send + 'static`. Relaxed loads and
+/// stores cost as much as those of a plain variable.
 #[derive(Debug)]
 pub(crate) struct Script {
     failures: u32,
@@ -68,8 +68,8 @@ pub(crate) static THREE_FAILURES: Script = Script::failing(3);
 
 /// Runs `operation` on the script `iterations` times, with inputs and results hidden from the optimizer.
 ///
-/// The result is passed to `black_box` by reference: if it were moved, a result just written in two halves would be read
-/// back as a whole, and that stall takes longer than most of what is measured here.
+/// The result is passed to `black_box` by reference: if it were moved, a result just written in two halves would be
+/// read back as a whole, and that stall takes longer than most of what is measured here.
 #[inline]
 pub(crate) fn repeat<T>(iterations: u64, script: &'static Script, mut operation: impl FnMut(&'static Script) -> T) {
     for _ in 0..iterations {
@@ -84,8 +84,8 @@ pub(crate) fn paused() -> Runtime {
     built(Builder::new_current_thread().enable_time().start_paused(true))
 }
 
-/// Awaits `operation` on the script `iterations` times on one runtime, with inputs and results hidden from the optimizer as
-/// in [`repeat`](crate::operation::repeat).
+/// Awaits `operation` on the script `iterations` times on one runtime, with inputs and results hidden from the
+/// optimizer as in [`repeat`](crate::operation::repeat).
 pub(crate) fn repeat_on<Fut: Future>(
     runtime: &Runtime,
     iterations: u64,

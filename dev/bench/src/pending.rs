@@ -281,8 +281,8 @@ impl Retries {
 /// The number of items that are pending at any time. Tests only check that a case runs, which takes fewer.
 const PENDING: u32 = if cfg!(test) { 1_000 } else { 1_000_000 };
 
-/// The number of operations of a run: enough that on average each entry becomes due once, with all its moves between the
-/// levels of a wheel.
+/// The number of operations of a run: enough that on average each entry becomes due once, with all its moves between
+/// the levels of a wheel.
 pub(crate) const BULK: u64 = PENDING as u64;
 
 /// The longest delay in milliseconds. Delays are uniformly distributed.
@@ -343,8 +343,8 @@ const fn due(role: Role, name: &'static str, run: fn(u64)) -> Case {
     Case::work(Table::PendingDue, role, name, run).keeping(PENDING as u64)
 }
 
-/// Creates a row of the first table with a task per entry. Only its time is measured: a million tasks take minutes under
-/// callgrind.
+/// Creates a row of the first table with a task per entry. Only its time is measured: a million tasks take minutes
+/// under callgrind.
 const fn task(role: Role, name: &'static str, run: fn(u64)) -> Case {
     Case::wait(Table::PendingDue, role, name, run).keeping(PENDING as u64)
 }

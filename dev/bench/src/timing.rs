@@ -1,13 +1,13 @@
 //! Time per operation, with all cases taking turns.
 //!
-//! If each case were measured to completion before the next, the comparison would include drift of the machine: frequency,
-//! temperature and other load change by more than the cases differ. So each round runs every case once, and the figure of
-//! a case is its fastest round, which was disturbed least.
+//! If each case were measured to completion before the next, the comparison would include drift of the machine:
+//! frequency, temperature and other load change by more than the cases differ. So each round runs every case once, and
+//! the figure of a case is its fastest round, which was disturbed least.
 //!
 //! Turns of a million operations are measured in CPU time instead of wall-clock time.
 //!
-//! With two threads, only turns count in which both threads ran nearly all the time: while one waits for a processor, the
-//! other has the shared object to itself.
+//! With two threads, only turns count in which both threads ran nearly all the time: while one waits for a processor,
+//! the other has the shared object to itself.
 
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -79,8 +79,8 @@ pub(crate) fn measure(cases: &[fn(u64)], turns: Turns, effort: Effort) -> Vec<Op
         Turns::Short => filling(effort.min_turn()),
         Turns::TwoThreads => filling(TWO_THREADS_TURN),
         Turns::Fixed(iterations) => {
-            // Entries that were just created in order are also in order in memory. Runs until that order is gone, since it
-            // makes the first operations faster than later ones.
+            // Entries that were just created in order are also in order in memory. Runs until that order is gone, since
+            // it makes the first operations faster than later ones.
             cases.iter().for_each(|run| run(2 * iterations));
             vec![iterations; cases.len()]
         }
@@ -122,8 +122,8 @@ fn time(run: fn(u64), iterations: u64) -> Duration {
     start.elapsed()
 }
 
-/// Returns the CPU time of a run if the system reports it, else its wall-clock time. A long turn is always interrupted by
-/// other load.
+/// Returns the CPU time of a run if the system reports it, else its wall-clock time. A long turn is always interrupted
+/// by other load.
 fn time_on_processor(run: fn(u64), iterations: u64) -> Duration {
     let before = processor_time();
     let taken = time(run, iterations);
@@ -136,8 +136,8 @@ fn processor_time() -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Runs a case on two threads; returns the time from the first start to the last end, or `None` if the two did not run at
-/// the same time.
+/// Runs a case on two threads; returns the time from the first start to the last end, or `None` if the two did not run
+/// at the same time.
 fn time_two(run: fn(u64), iterations: u64) -> Option<Duration> {
     let ready = AtomicU32::new(0);
     let turn = || {

@@ -113,8 +113,8 @@ impl BuildDirectory {
 
     /// Builds a program that depends on one crate, from scratch. The inner error is the reason why it does not build.
     ///
-    /// The lock file is that of this workspace, so that the versions are those of the other sections, and cargo needs no
-    /// network access.
+    /// The lock file is that of this workspace, so that the versions are those of the other sections, and cargo needs
+    /// no network access.
     fn build(&self, dependant: &Dependant) -> io::Result<Result<Build, String>> {
         let package = self.0.path().join("package");
         let target = self.0.path().join("target");
@@ -165,8 +165,8 @@ struct Dependant {
 /// A line of a manifest.
 #[derive(Debug)]
 enum Dependency {
-    /// A crate of the registry, at the version in this workspace's lock file, with these features and without the default
-    /// ones.
+    /// A crate of the registry, at the version in this workspace's lock file, with these features and without the
+    /// default ones.
     Registry(&'static str, &'static [&'static str]),
     /// stagger, from this workspace.
     Stagger(&'static [&'static str]),

@@ -5,8 +5,8 @@ use std::path::Path;
 /// A durable append-only file of records.
 ///
 /// A server under test records its effects here, is killed in the middle, and is restarted; afterwards the records show
-/// what happened. [`append`](Self::append) returns once the record is synced to disk. A write that a crash has truncated
-/// is dropped when the ledger is opened again; it was never acknowledged.
+/// what happened. [`append`](Self::append) returns once the record is synced to disk. A write that a crash has
+/// truncated is dropped when the ledger is opened again; it was never acknowledged.
 ///
 /// Format: one line per record with the CRC-32 of the record as eight hexadecimal digits, a space, and the record.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ impl Ledger {
     /// Opens or creates the ledger, truncates an incomplete last record, and locks out other writers.
     ///
     /// # Errors
-    /// `WouldBlock` if another process has it open; `InvalidData` if a complete record is corrupt, which a crash during a
-    /// write does not cause.
+    /// `WouldBlock` if another process has it open; `InvalidData` if a complete record is corrupt, which a crash during
+    /// a write does not cause.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -85,8 +85,8 @@ impl Ledger {
 
 /// A locked file, unlocked when dropped.
 ///
-/// Closing the file is not enough: a process that another thread is just spawning has a copy of the descriptor, and with
-/// it the lock, until it calls exec.
+/// Closing the file is not enough: a process that another thread is just spawning has a copy of the descriptor, and
+/// with it the lock, until it calls exec.
 #[derive(Debug)]
 struct Locked(File);
 

@@ -7,7 +7,7 @@
 //! | [`Program`], [`Running`], [`Finished`] | run a program as a child process: its output, signals, leaked processes |
 //! | [`Server`], [`Ready`] | a server that can be killed with SIGKILL and restarted on the same port |
 //! | [`Port`] | a reserved TCP port, kept across restarts |
-//! | [`raise_descriptor_limit`], [`SourcePorts`] | check the limits for many connections; errors say how to raise them |
+//! | [`raise_descriptor_limit`], [`SourcePorts`] | the limits for many connections; errors say how to raise them |
 //! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
 //! | [`User`], [`Postgres`], [`Mariadb`] | servers that refuse to run as root |
 //! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
@@ -25,9 +25,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Child processes do not outlive their test: each child leads its own process group, and when its handle is dropped, the
-//! group and all other descendants of the child are killed; if the test itself is killed, a watchdog kills the groups.
-//! Tests may run in parallel.
+//! Child processes do not outlive their test: each child leads its own process group, and when its handle is dropped,
+//! the group and all other descendants of the child are killed; if the test itself is killed, a watchdog kills the
+//! groups. Tests may run in parallel.
 
 mod checks;
 #[cfg(feature = "explore")]

@@ -42,7 +42,8 @@ fn read_id(running: &mut Running) -> i32 {
 fn arguments_environment_and_directory_are_passed_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let program = Program::find("sh").unwrap().args(["-c", r#"printf '%s|' "$@" "$KIT_WORD" "$PWD""#, "sh"]);
-    let program = program.args(["two words", "", "'\"$HOME\\", "ü"]).env("KIT_WORD", "a b").directory(directory.path());
+    let program = program.args(["two words", "", "'\"$HOME\\", "ü"]);
+    let program = program.env("KIT_WORD", "a b").directory(directory.path());
     let want = format!("two words||'\"$HOME\\|ü|a b|{}|", directory.path().canonicalize().unwrap().display());
     assert_eq!(run(&program).stdout_text(), want);
 }

@@ -1,10 +1,11 @@
-//! Checks that dependencies between the folders of the workspace have one direction: a user of the library gets nothing of
-//! the lab or the program.
+//! Checks that dependencies between the folders of the workspace have one direction: a user of the library gets nothing
+//! of the lab or the program.
 
 use crate::files::root;
 use crate::workspace::{Workspace, list, text};
 
-/// Each folder with those that its crates may depend on, beside their own. `dev` is for tests, and may be used by them only.
+/// Each folder with those that its crates may depend on, beside their own. `dev` is for tests, and may be used by them
+/// only.
 const MAY_USE: [(&str, &[&str]); 5] = [
     ("crates", &[]),
     ("fleet", &["crates"]),

@@ -218,8 +218,8 @@ const RUNTIMES: [Runtime; 3] = [
     },
 ];
 
-/// Runs the JavaScript client in the runtimes of these paths: its tests, programs that have nothing but the package, and
-/// a client whose server in Rust is killed.
+/// Runs the JavaScript client in the runtimes of these paths: its tests, programs that have nothing but the package,
+/// and a client whose server in Rust is killed.
 pub(crate) fn in_runtimes(arguments: &[OsString]) -> Result {
     let runtimes = runtimes(arguments)?;
     let client = root().join(CLIENT);
@@ -275,8 +275,10 @@ mod tests {
     fn a_package_has_two_files_for_each_source_and_the_documents() {
         let wanted = wanted(Path::new("src"), &["src/index.ts".into(), "src/a/b.ts".into()]);
         let report = json!([{ "files": [
-            { "path": "LICENSE-APACHE" }, { "path": "LICENSE-MIT" }, { "path": "README.md" }, { "path": "package.json" },
-            { "path": "dist/index.js" }, { "path": "dist/index.d.ts" }, { "path": "dist/a/b.js" }, { "path": "dist/a/b.d.ts" },
+            { "path": "LICENSE-APACHE" }, { "path": "LICENSE-MIT" },
+            { "path": "README.md" }, { "path": "package.json" },
+            { "path": "dist/index.js" }, { "path": "dist/index.d.ts" },
+            { "path": "dist/a/b.js" }, { "path": "dist/a/b.d.ts" },
         ] }]);
         assert_eq!(packed(&report).unwrap(), wanted);
         assert_eq!(packed(&json!({ "stagger-client": report[0] })).unwrap(), wanted);

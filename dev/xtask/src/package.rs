@@ -130,7 +130,8 @@ pub(crate) fn unpack(workspace: &Workspace, directory: &Path) -> Result {
     Ok(())
 }
 
-/// Returns a table for a manifest that takes those libraries for which `is_patched` returns true from the subdirectories of
+/// Returns a table for a manifest that takes those libraries for which `is_patched` returns true from the
+/// subdirectories of
 /// `prefix`.
 pub(crate) fn patches(workspace: &Workspace, prefix: &str, is_patched: impl Fn(&Package) -> bool) -> String {
     let mut table = "\n[patch.crates-io]\n".to_owned();

@@ -1,5 +1,5 @@
-//! Checks that each library whose interface has a snapshot names the dependencies before 1.0 whose types are in it: a new
-//! minor version of one is an incompatible release of the library.
+//! Checks that each library whose interface has a snapshot names the dependencies before 1.0 whose types are in it: a
+//! new minor version of one is an incompatible release of the library.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,8 +13,8 @@ const HEADING: &str = "//! # Dependencies before 1.0";
 /// Has only private items in the interface: a hidden trait of its macro.
 const PRIVATE: &str = "pin-project-lite";
 
-/// Returns the names of the packages of others before 1.0 on which a package depends, each with its version up to the minor
-/// number: `futures-core 0.3`.
+/// Returns the names of the packages of others before 1.0 on which a package depends, each with its version up to the
+/// minor number: `futures-core 0.3`.
 fn before_one(package: &str) -> BTreeSet<(String, String)> {
     let arguments = format!("tree --locked --all-features --edges normal --prefix none --package {package}");
     let tree = Shell::cargo(&arguments).output().unwrap();

@@ -21,8 +21,8 @@ pub(crate) fn pages(_: &Options) -> Result<Note> {
 
 /// Documents each published library with exactly the features and arguments of its `package.metadata.docs.rs`.
 ///
-/// docs.rs has a nightly toolchain, where `cfg(docsrs)` enables unstable features; with `RUSTC_BOOTSTRAP` the stable one
-/// accepts them, too.
+/// docs.rs has a nightly toolchain, where `cfg(docsrs)` enables unstable features; with `RUSTC_BOOTSTRAP` the stable
+/// one accepts them, too.
 pub(crate) fn pages_of_docs_rs(_: &Options) -> Result<Note> {
     let workspace = Workspace::here()?;
     for library in workspace.libraries() {
@@ -65,8 +65,8 @@ const REAL: &str = "XTASK_RUSTDOC";
 
 /// Lets the rustdoc of a cargo command accept unstable options.
 ///
-/// A stable rustdoc does with `RUSTC_BOOTSTRAP` in its environment. Were the variable in that of cargo, build scripts of
-/// dependencies would read it as well, and everything that depends on them would be built for this command alone. So
+/// A stable rustdoc does with `RUSTC_BOOTSTRAP` in its environment. Were the variable in that of cargo, build scripts
+/// of dependencies would read it as well, and everything that depends on them would be built for this command alone. So
 /// cargo starts this program as its rustdoc, which starts the real one with the variable.
 fn with_unstable_options(cargo: Shell) -> Result<Shell> {
     let real = env::var_os("RUSTDOC").unwrap_or("rustdoc".into());

@@ -20,8 +20,8 @@ impl Shell {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.current_dir(root());
-        // `cargo run` sets variables that describe this package. If they were inherited, build scripts of other packages
-        // would see them, and cargo would build those packages again.
+        // `cargo run` sets variables that describe this package. If they were inherited, build scripts of other
+        // packages would see them, and cargo would build those packages again.
         for (name, _) in env::vars_os() {
             let name_bytes = name.as_encoded_bytes();
             if name_bytes.starts_with(b"CARGO_PKG_") || name_bytes.starts_with(b"CARGO_MANIFEST_") {

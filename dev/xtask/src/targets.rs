@@ -16,7 +16,8 @@ const DEBIAN: [&str; 2] = ["/usr/bin/rustc", "/usr/lib/rustlib/src/rust/library/
 const MISSING: &str = "install the target, or the packages rustc-web and rust-web-src";
 
 /// Lets a command of cargo build for a target. If rustup has not installed it, the crates of `library`, such as `core`,
-/// are built from source in the target directory named `directory`. Returns `None` if neither is possible on this machine.
+/// are built from source in the target directory named `directory`. Returns `None` if neither is possible on this
+/// machine.
 fn select(cargo: Shell, target: &str, library: &str, directory: &str) -> Result<Option<Shell>> {
     let cargo = cargo.args(["--target", target, "--target-dir"]).args([target_directory(directory)?]);
     let libraries = Shell::new("rustc").args(["--print", "target-libdir", "--target", target]).output()?;
@@ -37,7 +38,8 @@ pub(crate) const LINK_MANIFEST: &str = "dev/no-std-link/Cargo.toml";
 /// Targets without a standard library: one without 64-bit atomics, and two that cannot compare and swap at all.
 const BARE_METAL: [&str; 3] = ["thumbv7m-none-eabi", "thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
 
-/// Links the core into a program without the standard library, and builds it for small targets as far as this machine can.
+/// Links the core into a program without the standard library, and builds it for small targets as far as this machine
+/// can.
 pub(crate) fn no_std(_: &Options) -> Result<Note> {
     let directory = target_directory("no-std-link")?;
     Shell::cargo("build --release --manifest-path").args([LINK_MANIFEST, "--target-dir"]).args([directory]).run()?;

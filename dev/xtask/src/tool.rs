@@ -17,8 +17,8 @@ pub(crate) fn cargo(name: &str, arguments: &str) -> Result<Shell> {
     Ok(Shell::cargo(name).args(arguments.split_ascii_whitespace()))
 }
 
-/// Creates the command `cargo NAME` of exactly this version, and installs it below the target directory if it is missing
-/// there: what is published must not depend on the newest version of a tool. `options` are further ones for the
+/// Creates the command `cargo NAME` of exactly this version, and installs it below the target directory if it is
+/// missing there: what is published must not depend on the newest version of a tool. `options` are further ones for the
 /// installation.
 pub(crate) fn pinned(name: &str, version: &str, options: &[&str]) -> Result<Shell> {
     let tool = format!("cargo-{name}");

@@ -70,12 +70,12 @@ fn features_that_need_newer(package: &Package, compiler: (u32, u32)) -> Vec<Stri
     listed.filter(|(_, needs)| version(&text(needs)) > Some(compiler)).map(|(feature, _)| feature.clone()).collect()
 }
 
-/// Checks each published library, with all features, against the lowest versions of its own dependencies. Arguments name
-/// the libraries to check; without any, all are.
+/// Checks each published library, with all features, against the lowest versions of its own dependencies. Arguments
+/// name the libraries to check; without any, all are.
 ///
 /// Each library is resolved alone: in one workspace, the lowest version of one would conflict with that of another.
-/// cargo-minimal-versions cannot do this before the libraries are in a registry, where it looks for those that a library
-/// depends on.
+/// cargo-minimal-versions cannot do this before the libraries are in a registry, where it looks for those that a
+/// library depends on.
 pub(crate) fn lowest(arguments: &[OsString]) -> Result {
     let workspace = Workspace::here()?;
     let sources = target_directory("lowest/crates")?;
@@ -94,8 +94,8 @@ pub(crate) fn lowest(arguments: &[OsString]) -> Result {
         let others = patches(&workspace, "../", |other| other.name != library.name);
         let reduced = reduced(&fs::read_to_string(&manifest)?, &excepted)?;
         fs::write(&manifest, format!("{reduced}\n[workspace]\n{others}"))?;
-        // The packaged one has the versions that the package was tested with. The option is unstable; a stable cargo accepts
-        // it with this variable.
+        // The packaged one has the versions that the package was tested with. The option is unstable; a stable cargo
+        // accepts it with this variable.
         let _ = fs::remove_file(directory.join("Cargo.lock"));
         let resolve = Shell::cargo("-Z direct-minimal-versions generate-lockfile --quiet").directory(&directory);
         resolve.env("RUSTC_BOOTSTRAP", "1").run()?;
@@ -118,8 +118,8 @@ pub(crate) fn lowest(arguments: &[OsString]) -> Result {
 /// Returns a manifest without what tests, benchmarks and examples need, and without some features and the dependencies
 /// that only these enable.
 ///
-/// The features are those of `[package.metadata.lowest]`: their own dependencies need newer versions of what the rest of the
-/// library needs, and the lowest versions are resolved for all features at once.
+/// The features are those of `[package.metadata.lowest]`: their own dependencies need newer versions of what the rest
+/// of the library needs, and the lowest versions are resolved for all features at once.
 fn reduced(manifest: &str, features: &[String]) -> Result<String> {
     let mut manifest: toml::Table = manifest.parse()?;
     for table in ["dev-dependencies", "test", "bench", "example"] {
@@ -192,7 +192,8 @@ mod tests {
     #[test]
     fn a_reduced_manifest_has_nothing_of_tests_and_of_excepted_features() {
         let manifest = "[package]\nname = \"a\"\n[features]\nnew = [\"dep:only\", \"dep:both\"]\nold = [\"dep:both\"]\n\
-                        [dependencies]\nboth = \"1\"\nonly = \"2\"\n[dev-dependencies]\nb = \"1\"\n[[test]]\nname = \"c\"\n";
+                        [dependencies]\nboth = \"1\"\nonly = \"2\"\n\
+                        [dev-dependencies]\nb = \"1\"\n[[test]]\nname = \"c\"\n";
         let want = "[package]\nname = \"a\"\n\n[features]\nold = [\"dep:both\"]\n\n[dependencies]\nboth = \"1\"\n";
         let reduced =
             |features: &[&str]| reduced(manifest, &features.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());

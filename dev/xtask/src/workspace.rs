@@ -54,8 +54,8 @@ impl Workspace {
     }
 }
 
-/// Returns the arguments that select the whole workspace with every feature of the published packages. Features of other
-/// packages stay off: those of the benchmark add two hundred crates that nothing else needs.
+/// Returns the arguments that select the whole workspace with every feature of the published packages. Features of
+/// other packages stay off: those of the benchmark add two hundred crates that nothing else needs.
 pub(crate) fn everything() -> Result<[String; 3]> {
     let mut features = Vec::new();
     for package in Workspace::here()?.published() {

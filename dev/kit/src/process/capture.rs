@@ -61,7 +61,8 @@ impl Capture {
         Self { shared, cursor: 0 }
     }
 
-    /// Waits for the next line and returns it without its newline, which the last line may lack. Replaces invalid UTF-8.
+    /// Waits for the next line and returns it without its newline, which the last line may lack. Replaces invalid
+    /// UTF-8.
     pub(crate) fn next_line(&mut self, limit: Duration) -> Result<String, NoLine> {
         let cursor = self.cursor;
         let waiting = |seen: &mut Seen| !seen.ended && !seen.bytes[cursor..].contains(&b'\n');

@@ -9,8 +9,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::process::running::poll_until;
 
-/// The environment variable that marks the descendants of one spawned program. A daemon that has started its own session
-/// and whose parent has died is in none of our process groups and has no parent of ours, but keeps its environment.
+/// The environment variable that marks the descendants of one spawned program. A daemon that has started its own
+/// session and whose parent has died is in none of our process groups and has no parent of ours, but keeps its
+/// environment.
 pub(crate) const TREE_VARIABLE: &str = "KIT_PROCESS_TREE";
 
 /// Time that killed processes get to disappear: after SIGKILL, the kernel still has to free their memory.
@@ -18,8 +19,8 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A spawned program and all its descendants.
 ///
-/// Found by process group, session, parent and environment on systems with `/proc`; by process group only on others. The
-/// root must not have been reaped, or its PID may belong to another process.
+/// Found by process group, session, parent and environment on systems with `/proc`; by process group only on others.
+/// The root must not have been reaped, or its PID may belong to another process.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
     root: Pid,
@@ -59,7 +60,8 @@ impl ProcessTree {
         members.map(|process| LeakedProcess { id: process.id, command: command(process.id) }).collect()
     }
 
-    /// Sends SIGKILL to every member, repeatedly until none are left: a process can fork between the scan and the signal.
+    /// Sends SIGKILL to every member, repeatedly until none are left: a process can fork between the scan and the
+    /// signal.
     pub(crate) fn kill(&self) {
         // Scanned before the first kill: a process that is known only by its parent cannot be found after that.
         let mut members = self.members();
@@ -82,7 +84,8 @@ impl ProcessTree {
         let (mut members, mut others): (Vec<_>, Vec<_>) = Process::all().into_iter().partition(|process| {
             [process.id, process.group, process.session].contains(&root) || self.is_marked(process.id)
         });
-        // Children of members are members. A child can have a lower PID than its parent, so repeat until nothing changes.
+        // Children of members are members. A child can have a lower PID than its parent, so repeat until nothing
+        // changes.
         loop {
             let (found, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(|process| {
                 process.parent == root || members.iter().any(|member| member.id == process.parent)

@@ -82,8 +82,8 @@ impl Program {
     /// Creates a program that runs one ignored test of the current test executable, so that the code under test can run
     /// as a child process.
     ///
-    /// `test` is the full name of the test, `module::name`. The test should return immediately unless a variable set with
-    /// [`env`](Self::env) is present, because `--include-ignored` runs it directly.
+    /// `test` is the full name of the test, `module::name`. The test should return immediately unless a variable set
+    /// with [`env`](Self::env) is present, because `--include-ignored` runs it directly.
     ///
     /// # Errors
     /// The path of the current executable is unknown.

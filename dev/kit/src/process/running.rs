@@ -60,8 +60,8 @@ impl Running {
         if let Input::Bytes(bytes) = input
             && let Some(mut pipe) = stdin.take()
         {
-            // In a separate thread, because a child that does not read must not block the test. A write error is ignored,
-            // because a child may close the pipe early.
+            // In a separate thread, because a child that does not read must not block the test. A write error is
+            // ignored, because a child may close the pipe early.
             thread::spawn(move || pipe.write_all(&bytes));
         }
         Ok(Self { tree: ProcessTree::new(pid, mark), child, pid, input: stdin, stdout, stderr, reaped: None })
@@ -76,7 +76,8 @@ impl Running {
     /// Waits for the next line of standard output and returns it without its newline.
     ///
     /// # Errors
-    /// `TimedOut` if no line arrives within `limit`, `UnexpectedEof` if the output has ended; both with the output so far.
+    /// `TimedOut` if no line arrives within `limit`, `UnexpectedEof` if the output has ended; both with the output so
+    /// far.
     pub fn next_line(&mut self, limit: Duration) -> Result<String> {
         self.stdout.next_line(limit).map_err(|reason| self.no_line(reason, limit))
     }
@@ -179,8 +180,8 @@ impl Running {
         Ok(Finished { status, stdout: self.stdout.finish(DRAIN), stderr: self.stderr.finish(DRAIN), leaked })
     }
 
-    /// Returns whether the program has exited, without reaping it, so that its PID stays valid until all descendants are
-    /// killed.
+    /// Returns whether the program has exited, without reaping it, so that its PID stays valid until all descendants
+    /// are killed.
     fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(self.pid), options), Ok(Some(_)))
@@ -257,7 +258,8 @@ fn tail(text: &str) -> &str {
     &text[start..]
 }
 
-/// Polling interval for a condition without a notification: short compared with a test, long enough not to use much CPU.
+/// Polling interval for a condition without a notification: short compared with a test, long enough not to use much
+/// CPU.
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// Polls until `poll` returns a value; returns `None` when `limit` has elapsed. Polls at least once.

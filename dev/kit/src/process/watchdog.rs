@@ -1,6 +1,6 @@
 //! Child processes outlive a test that is itself killed: no destructor runs, and an interrupt from the terminal reaches
-//! only the test's own process group. So every process that starts children has a watchdog, a small shell with a list of
-//! their process groups. It detects the death of the test by the end of its input, which the kernel closes.
+//! only the test's own process group. So every process that starts children has a watchdog, a small shell with a list
+//! of their process groups. It detects the death of the test by the end of its input, which the kernel closes.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

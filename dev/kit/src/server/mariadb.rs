@@ -19,9 +19,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A MariaDB server with a new database, private to this test.
 ///
-/// It runs as an unprivileged user and listens on 127.0.0.1. The user `root` has no password; the schema `test` belongs to the user
-/// `app`, without a password and without the rights of an administrator, so that limits and read-only mode apply to it. Committed data
-/// survives [`Server::kill`] and [`Server::restart`]; everything is removed when the value is dropped.
+/// It runs as an unprivileged user and listens on 127.0.0.1. The user `root` has no password; the schema `test` belongs
+/// to the user
+/// `app`, without a password and without the rights of an administrator, so that limits and read-only mode apply to it.
+/// Committed data survives [`Server::kill`] and [`Server::restart`]; everything is removed when the value is dropped.
 #[derive(Debug)]
 pub struct Mariadb {
     // Drop order: the server is killed before its directory is removed and its port is released.
@@ -45,8 +46,8 @@ impl Mariadb {
             user.chown(directory)?;
         }
         let argument = |name: &str, path: &Path| format!("--{name}={}", path.display());
-        // No file of options: the machine's own would be read. A server that starts removes the temporary tables of others, so it has a
-        // directory of its own. Small files are created faster.
+        // No file of options: the machine's own would be read. A server that starts removes the temporary tables of
+        // others, so it has a directory of its own. Small files are created faster.
         let program = program
             .arg("--no-defaults")
             .arg(argument("datadir", &data))

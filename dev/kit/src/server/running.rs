@@ -60,8 +60,8 @@ impl Server {
         Ok(())
     }
 
-    /// Sends SIGKILL to the server and its descendants. Returns when they are gone, so that a restart finds its port and
-    /// its data unlocked. Does nothing if it is not running.
+    /// Sends SIGKILL to the server and its descendants. Returns when they are gone, so that a restart finds its port
+    /// and its data unlocked. Does nothing if it is not running.
     pub fn kill(&mut self) {
         // Dropping the handle kills the processes.
         self.running = None;

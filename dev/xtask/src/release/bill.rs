@@ -16,7 +16,8 @@ use crate::workspace::{Workspace, text};
 /// The name that the tool gives its file in each package of the workspace.
 const NAME: &str = "bill-of-materials";
 
-/// Writes the bill of materials of the program: every package that it is built from, with version, license and checksum.
+/// Writes the bill of materials of the program: every package that it is built from, with version, license and
+/// checksum.
 pub(crate) fn sbom(arguments: &[OsString]) -> Result {
     let target = target(arguments)?;
     let tool =
@@ -48,7 +49,8 @@ fn sources(target: &str) -> Result<BTreeSet<String>> {
     Ok(lines.map(|(name, rest)| format!("{name} {}", rest.split(' ').next().unwrap_or(rest))).collect())
 }
 
-/// Names the packages of the workspace independently of the machine: the tool names them by their directories in `root`.
+/// Names the packages of the workspace independently of the machine: the tool names them by their directories in
+/// `root`.
 fn without_directories(bill: &str, root: &str) -> String {
     let mut shown = String::new();
     let mut rest = bill;
@@ -60,8 +62,8 @@ fn without_directories(bill: &str, root: &str) -> String {
     (shown + rest).replace(&format!("path+file://{root}/"), "workspace:")
 }
 
-/// Removes every package that is not in `packages`: the tool also lists what only other packages of the workspace enable,
-/// since cargo resolves the features of all of them together.
+/// Removes every package that is not in `packages`: the tool also lists what only other packages of the workspace
+/// enable, since cargo resolves the features of all of them together.
 ///
 /// # Errors
 ///
@@ -91,8 +93,8 @@ mod tests {
     use super::*;
     use crate::workspace::list;
 
-    /// What the tool wrote for this workspace, reduced to five packages. The program is built without `anyhow`, which another
-    /// package of the workspace enables.
+    /// What the tool wrote for this workspace, reduced to five packages. The program is built without `anyhow`, which
+    /// another package of the workspace enables.
     const RECORDED: &str = include_str!("recorded-bill.json");
 
     fn published_bill() -> Value {

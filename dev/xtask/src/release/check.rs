@@ -90,8 +90,8 @@ fn notes(changelog: &str, version: &str) -> core::result::Result<String, String>
     }
 }
 
-/// Returns the date of a version and the lines below its heading, in the format of <https://keepachangelog.com>: a heading
-/// of the second level for each version.
+/// Returns the date of a version and the lines below its heading, in the format of <https://keepachangelog.com>: a
+/// heading of the second level for each version.
 fn section<'a>(changelog: &'a str, version: &str) -> Option<(&'a str, Vec<&'a str>)> {
     let mut found = None;
     for line in changelog.lines() {
@@ -125,7 +125,8 @@ fn is_date(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    const READY: &str = "# Changelog\n\n## Unreleased\n\n## 0.2.0 - 2026-03-04\n\n### Added\n\n- A.\n\n## [0.1.0] - 2026-01-02\n\n- B.\n";
+    const READY: &str = "# Changelog\n\n## Unreleased\n\n## 0.2.0 - 2026-03-04\n\n### Added\n\n- A.\n\n\
+                         ## [0.1.0] - 2026-01-02\n\n- B.\n";
 
     #[test]
     fn a_version_is_read_from_a_tag_too() {

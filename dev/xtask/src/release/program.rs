@@ -16,8 +16,8 @@ use crate::workspace::{Workspace, target_directory};
 /// The package with the program.
 pub(crate) const PROGRAM: &str = "stagger-cli";
 
-/// Where the files of a release are written, from the root of the workspace. The manifest of the program names it, for the
-/// Debian and RPM packages.
+/// Where the files of a release are written, from the root of the workspace. The manifest of the program names it, for
+/// the Debian and RPM packages.
 const ARTIFACTS: &str = "target/artifacts";
 
 /// Documents of the root that belong into each archive.

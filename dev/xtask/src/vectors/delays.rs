@@ -86,11 +86,10 @@ fn policy_row(name: &str, seeds: u64, count: usize) -> Result<Value> {
             listed.push(json!(row.into_iter().map(text).collect::<Vec<_>>()));
         }
     }
-    let digest = hex(&hash.finalize());
-    let canonical = policy.to_string();
-    Ok(
-        json!({ "policy": name, "canonical": canonical, "seeds": seeds, "delays": count, "listed": listed, "sha256": digest }),
-    )
+    Ok(json!({
+        "policy": name, "canonical": policy.to_string(), "seeds": seeds, "delays": count, "listed": listed,
+        "sha256": hex(&hash.finalize()),
+    }))
 }
 
 fn nanos(length: core::time::Duration) -> u64 {

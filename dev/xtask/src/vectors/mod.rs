@@ -54,8 +54,8 @@ fn text(vectors: &Value) -> Result<String> {
     Ok(format!("{{\n{}\n}}\n", lists.join(",\n")))
 }
 
-/// Runs a course of events for each of `seeds` seeds. Returns the first `listed` lines of the first course, and a hash of
-/// all lines.
+/// Runs a course of events for each of `seeds` seeds. Returns the first `listed` lines of the first course, and a hash
+/// of all lines.
 fn courses(
     seeds: u64,
     listed: usize,

@@ -33,8 +33,8 @@ pub(super) fn vectors() -> Result<Value> {
     Ok(json!({ "policies": rows? }))
 }
 
-/// Returns a line for each event of one course, which the draws of the seed decide. In its second half a server closes the
-/// connections soon, and asks for the client back at once or soon.
+/// Returns a line for each event of one course, which the draws of the seed decide. In its second half a server closes
+/// the connections soon, and asks for the client back at once or soon.
 fn course(policy: &Policy, seed: Seed) -> Vec<String> {
     let guards = Guards::none();
     let mut machine = ReconnectMachine::new(seed);

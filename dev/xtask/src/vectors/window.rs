@@ -11,8 +11,8 @@ use crate::error::Result;
 const SEEDS: u64 = 40;
 const EVENTS: u64 = 400;
 
-/// The length of a window in milliseconds, its share in millionths, its minimum per second, and the longest time between two
-/// events in nanoseconds.
+/// The length of a window in milliseconds, its share in millionths, its minimum per second, and the longest time
+/// between two events in nanoseconds.
 const WINDOWS: [(u64, u32, u32, u64); 5] = [
     (10_000, 200_000, 10, 50_000_000),
     (1_000, 333_333, 2, 100_000_000),
@@ -27,14 +27,16 @@ pub(super) fn vectors() -> Result<Value> {
         let (listed, sha256) = courses(SEEDS, 60, |seed| course(window, seed))?;
         let (ttl, ratio, minimum, gap) = window;
         let settings = json!({ "ttlMs": ttl, "ratio": f64::from(ratio) / 1e6, "minPerSecond": minimum });
-        Ok(json!({ "settings": settings, "gap": gap, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": sha256 }))
+        Ok(json!({
+            "settings": settings, "gap": gap, "seeds": SEEDS, "events": EVENTS, "listed": listed, "sha256": sha256,
+        }))
     });
     let rows: Result<Vec<_>> = rows.into_iter().collect();
     Ok(json!({ "windows": rows? }))
 }
 
-/// Returns a line for each event of one course, which the draws of the seed decide. One event in 32 is told a time that is
-/// earlier than that of the one before.
+/// Returns a line for each event of one course, which the draws of the seed decide. One event in 32 is told a time that
+/// is earlier than that of the one before.
 fn course((ttl, ratio, minimum, gap): (u64, u32, u32, u64), seed: Seed) -> Result<Vec<String>> {
     let ratio = Ratio::millionths(ratio);
     let window = Window::builder().ttl(Duration::from_millis(ttl)).ratio(ratio).min_per_second(minimum).build()?;

@@ -1,5 +1,5 @@
-//! Calls where the standard library has neither a clock nor entropy nor a way to sleep. If any code asks for one of them, the program
-//! ends with a trap; if a result is wrong, with another exit code than 0.
+//! Calls where the standard library has neither a clock nor entropy nor a way to sleep. If any code asks for one of
+//! them, the program ends with a trap; if a result is wrong, with another exit code than 0.
 
 use std::future::{Future as _, IntoFuture as _, Ready, ready};
 use std::pin::pin;
