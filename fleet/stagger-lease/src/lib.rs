@@ -11,8 +11,8 @@
 //! An [`admission`] is shared in the same reports: servers hold leases on shares of its rate.
 //!
 //! `stagger-redis` drives the process's side with tasks and connections, and has the store's side as a script, which a
-//! test compares with the bucket. `stagger-sim` drives both in virtual time. Neither decides anything itself, so what
-//! is simulated is what runs.
+//! test compares with the bucket. The feature `sim` drives both in virtual time, under the calls of `stagger-sim`.
+//! Neither decides anything itself, so what is simulated is what runs.
 //!
 //! It is a crate of its own. In `stagger-core` it would belong to the interface that changes least, although it changes
 //! with the store's script, and the model of the store allocates. In `stagger-redis`, a simulation would depend on the
@@ -34,4 +34,6 @@ mod network;
 pub mod process;
 pub mod reconnect;
 pub mod settings;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod window;

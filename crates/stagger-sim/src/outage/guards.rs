@@ -3,7 +3,7 @@ use std::sync::Arc;
 use stagger_core::guard::Limiter;
 use stagger_core::{Breaker, Budget, Guards};
 
-use super::lease::{Lease, LeasedTokens};
+use super::FleetBudget;
 
 /// The guards of one client process.
 ///
@@ -23,13 +23,16 @@ pub struct ProcessGuards {
     breaker: Option<Box<dyn Breaker>>,
     quiet: Option<Box<dyn Limiter>>,
     pacer: Option<Box<dyn Limiter>>,
-    lease: Option<Arc<Lease>>,
+    /// A budget that the process shares with others.
+    pub(super) shared: Option<Arc<dyn FleetBudget>>,
+    /// Its part of that budget, in the course of a run.
+    pub(super) share: Option<Arc<dyn Budget>>,
 }
 
 impl ProcessGuards {
     /// Creates guards of which there are none.
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, quiet: None, pacer: None, lease: None }
+        Self { budget: None, breaker: None, quiet: None, pacer: None, shared: None, share: None }
     }
 
     /// Sets the retry budget.
@@ -56,8 +59,8 @@ impl ProcessGuards {
 
     /// Sets a budget that the process shares with all others that have one. It takes the place of a budget of its own. All
     /// processes have the same settings.
-    pub fn leased(self, tokens: LeasedTokens) -> Self {
-        Self { lease: Some(Arc::new(Lease::new(tokens))), ..self }
+    pub fn shared(self, budget: impl FleetBudget + 'static) -> Self {
+        Self { shared: Some(Arc::new(budget)), ..self }
     }
 
     /// Returns the budget and the breaker, as [`RetryMachine`](stagger_core::machine::RetryMachine) takes them.
@@ -75,8 +78,8 @@ impl ProcessGuards {
         let mut guards = self.guards();
         guards.quiet = self.quiet.as_deref();
         guards.pacer = self.pacer.as_deref();
-        if let Some(lease) = &self.lease {
-            guards.budget = Some(&**lease);
+        if let Some(share) = &self.share {
+            guards.budget = Some(&**share);
         }
         guards
     }
@@ -84,9 +87,5 @@ impl ProcessGuards {
     /// Returns whether calls may wait for their turn.
     pub(crate) const fn has_limiter(&self) -> bool {
         self.quiet.is_some() || self.pacer.is_some()
-    }
-
-    pub(crate) const fn lease(&self) -> Option<&Arc<Lease>> {
-        self.lease.as_ref()
     }
 }

@@ -4,8 +4,9 @@
 //!
 //! - Requests arrive at random (a Poisson process), each at one of a number of client processes. A process has one
 //!   policy and its own guards: the budgets, breakers, quiet periods and pacers of [`stagger_core`], as in a real program
-//!   ([`ProcessGuards`]). A budget may be one of the fleet ([`LeasedTokens`]): its processes and its store exchange messages by the
-//!   protocol of `stagger-redis`, and the store may be away, lose its data or be out of reach ([`StoreFaults`]).
+//!   ([`ProcessGuards`]). A budget may be one of the fleet ([`FleetBudget`]), whose processes share it through a store, which may
+//!   be away, lose its data or be out of reach ([`StoreFaults`]). Leased tokens, by the protocol of `stagger-redis`, are in
+//!   `stagger-lease` with its feature `sim`.
 //! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow.
 //!   An attempt fails if no answer arrives within the timeout.
 //! - The server has one queue and a fixed service time. If the queue is full, an attempt is rejected at once
@@ -30,9 +31,9 @@
 
 mod default_guards;
 mod figures;
+mod fleet;
 mod guards;
 pub(crate) mod judged;
-mod lease;
 pub(crate) mod scenario;
 mod server;
 mod simulation;
@@ -41,8 +42,8 @@ mod windows;
 
 pub use default_guards::DefaultGuards;
 pub use figures::OutageFigures;
+pub(crate) use fleet::Fleet;
+pub use fleet::{FleetBudget, FleetConditions, FleetRun, LeaseFigures, StoreFaults};
 pub use guards::ProcessGuards;
-pub(crate) use lease::Fleet;
-pub use lease::{LeaseError, LeaseFigures, LeasedTokens, LeasedTokensBuilder, StoreFaults};
 pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};
 pub use verdict::Verdict;

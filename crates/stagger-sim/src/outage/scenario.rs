@@ -180,7 +180,7 @@ impl OutageScenarioBuilder {
         /// It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),
         /// `max_hint`).
         retry_after: Duration = Some(micros(retry_after));
-        /// Sets what happens to the store of [`LeasedTokens`](super::LeasedTokens). Default [`StoreFaults::none`]. Range: up to
+        /// Sets what happens to the store of a [`FleetBudget`](super::FleetBudget). Default [`StoreFaults::none`]. Range: up to
         /// the horizon.
         store: StoreFaults = store;
     }

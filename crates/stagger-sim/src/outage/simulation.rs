@@ -24,7 +24,7 @@ pub(super) struct OutageSimulation<'a> {
     requests: Vec<(u64, u32)>,
     permits: Vec<Permits>,
     /// The processes that share a budget.
-    fleet: Option<Fleet>,
+    fleet: Fleet,
     /// The end of the simulation, at which the requests that arrived before the horizon are settled.
     end: u64,
     pub(super) figures: OutageFigures,
@@ -57,12 +57,12 @@ impl<'a> OutageSimulation<'a> {
     pub(super) fn new(
         scenario: &'a OutageScenario,
         policy: &'a Policy,
-        processes: Vec<ProcessGuards>,
+        mut processes: Vec<ProcessGuards>,
         seed: Seed,
     ) -> Self {
         let settled = scenario.settled_at(policy, processes.iter().any(ProcessGuards::has_limiter));
-        let leases = processes.iter().map(ProcessGuards::lease);
-        let fleet = Fleet::new(leases, scenario.store, scenario.one_way, 0, scenario.horizon, seed.for_call(4));
+        let (one_way, horizon) = (scenario.one_way, scenario.horizon);
+        let fleet = Fleet::start(&mut processes, scenario.store, one_way, 0, horizon, seed.for_call(4));
         let requests = poisson_arrivals(scenario, settled, seed);
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
@@ -88,7 +88,7 @@ impl<'a> OutageSimulation<'a> {
     }
 
     pub(super) fn into_figures(self) -> OutageFigures {
-        OutageFigures { leases: self.fleet.map(Fleet::figures), ..self.figures }
+        OutageFigures { leases: self.fleet.figures(), ..self.figures }
     }
 
     /// Returns the time of the next event, if it is before the end; otherwise counts the request as finished.
@@ -240,9 +240,7 @@ impl Simulation for OutageSimulation<'_> {
     }
 
     fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
-        if let Some(fleet) = &mut self.fleet {
-            fleet.advance(at);
-        }
+        self.fleet.advance(at);
         let next = match request.next {
             NextEvent::Send => self.send(at, id, request),
             NextEvent::Arrive => Some(self.arrive(at, request)),
@@ -251,9 +249,7 @@ impl Simulation for OutageSimulation<'_> {
             NextEvent::BeThrottled => self.handle_outcome(at, id, request, self.rejected(FailureKind::Throttled)),
             NextEvent::BeRejected => self.handle_outcome(at, id, request, self.rejected(FailureKind::Transient)),
         };
-        if let Some(fleet) = &mut self.fleet {
-            fleet.on_call(self.requests[id as usize].1, at);
-        }
+        self.fleet.on_call(self.requests[id as usize].1, at);
         // The engine requires time to advance.
         self.before_end(next.map(|next| next.max(at + 1)))
     }

@@ -19,7 +19,7 @@ pub(super) struct GuardedSimulation<'a, S: Server> {
     tally: Tally,
     links: Vec<Link>,
     processes: Vec<ProcessGuards>,
-    fleet: Option<Fleet>,
+    fleet: Fleet,
     held: u64,
 }
 
@@ -54,9 +54,9 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
         server: S,
     ) -> Self {
         let own = seed.for_call(3);
-        let processes: Vec<_> = (0..u64::from(scenario.processes())).map(|nth| guards(own.for_call(nth))).collect();
+        let mut processes: Vec<_> = (0..u64::from(scenario.processes())).map(|nth| guards(own.for_call(nth))).collect();
         let way = scenario.network.min_round_trip() / 2;
-        let leases = processes.iter().map(ProcessGuards::lease);
+        let fleet = Fleet::start(&mut processes, scenario.store, way, BEGUN, scenario.horizon, seed.for_call(4));
         let links = 0..scenario.clients as u32;
         Self {
             scenario,
@@ -66,7 +66,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
             acceptor: Acceptor::new(scenario.rate(), scenario.backlog),
             tally: Tally::default(),
             links: links.map(|id| Link::new(scenario.first_attempt, policy, seed, id)).collect(),
-            fleet: Fleet::new(leases, scenario.store, way, BEGUN, scenario.horizon, seed.for_call(4)),
+            fleet,
             processes,
             held: 0,
         }
@@ -74,7 +74,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
 
     pub(super) fn figures(self) -> ReconnectFigures {
         let mut figures = self.tally.figures(self.scenario, self.acceptor.peak_backlog());
-        (figures.held, figures.leases) = (self.held, self.fleet.map(Fleet::figures));
+        (figures.held, figures.leases) = (self.held, self.fleet.figures());
         figures
     }
 
@@ -200,18 +200,14 @@ impl<S: Server> Simulation for GuardedSimulation<'_, S> {
     }
 
     fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
-        if let Some(fleet) = &mut self.fleet {
-            fleet.advance(at);
-        }
+        self.fleet.advance(at);
         let mut next = self.handle(at, id, client);
         // The engine requires time to advance; what follows at once belongs to this event.
         while next.is_some_and(|next| next <= at) {
             next = self.handle(at, id, client);
         }
         let process = self.process_of(id) as u32;
-        if let Some(fleet) = &mut self.fleet {
-            fleet.on_call(process, at);
-        }
+        self.fleet.on_call(process, at);
         next
     }
 

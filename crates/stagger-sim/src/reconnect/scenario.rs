@@ -269,7 +269,7 @@ impl ReconnectScenarioBuilder {
         /// Groups the clients into this number of processes, which share guards. Default: each client is a process of its own.
         /// Range: 1 to the number of clients.
         processes: u32 = Some(processes);
-        /// Sets what happens to the store of [`LeasedTokens`](crate::outage::LeasedTokens). Default [`StoreFaults::none`]. Range:
+        /// Sets what happens to the store of a [`FleetBudget`](crate::outage::FleetBudget). Default [`StoreFaults::none`]. Range:
         /// up to the horizon.
         store: StoreFaults = store;
         /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`], at most 10,000 of each

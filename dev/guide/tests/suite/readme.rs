@@ -46,12 +46,13 @@ fn no_page_has_code_that_only_rustdoc_hides() {
 }
 
 /// The published libraries; the programs have no features to choose.
-const LIBRARIES: [&str; 9] = [
+const LIBRARIES: [&str; 10] = [
     "crates/stagger",
     "crates/stagger-core",
     "crates/stagger-http",
     "crates/stagger-ws",
     "crates/stagger-db",
+    "fleet/stagger-lease",
     "fleet/stagger-redis",
     "crates/stagger-cenkalti",
     "crates/stagger-sim",

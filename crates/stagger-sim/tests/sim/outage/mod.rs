@@ -4,7 +4,6 @@ mod cells;
 mod formulas;
 mod grid;
 mod held;
-mod leases;
 mod limiters;
 mod noise;
 mod reference_model;

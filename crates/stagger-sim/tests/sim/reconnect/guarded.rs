@@ -5,7 +5,7 @@ use core::time::Duration;
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::quiet::QuietPeriod;
 use stagger_core::{Policy, Seed};
-use stagger_sim::outage::{LeasedTokens, ProcessGuards, StoreFaults};
+use stagger_sim::outage::{ProcessGuards, StoreFaults};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 use stagger_sim::{Progress, ScenarioProblem};
 
@@ -45,20 +45,6 @@ fn a_breaker_that_rejects_ends_a_client() {
     };
     let figures = run(scenario().processes(10), breaker);
     assert!(figures.gave_up > 1_000 && figures.connected + figures.gave_up == 3_000, "{}", figures.gave_up);
-}
-
-#[test]
-fn a_leased_budget_bounds_the_retries_of_all_processes() {
-    let tokens = LeasedTokens::builder().capacity(500).refill(50, at(1)).reward(0).build().unwrap();
-    for faults in [StoreFaults::none(), StoreFaults::none().lost(at(1), at(4))] {
-        let figures =
-            run(scenario().down_for(at(20)).processes(30).store(faults), |_| ProcessGuards::none().leased(tokens));
-        let leases = figures.leases.unwrap();
-        // Without a spread, the loss is the first failure: the budget pays for every attempt.
-        let bound = (500.0 + 50.0 * 20.0) / 5.0;
-        assert!((90.0..=bound).contains(&(figures.attempts as f64)), "{} attempts, {leases:?}", figures.attempts);
-        assert!(leases.overshoot <= 0.02, "{leases:?}");
-    }
 }
 
 #[test]

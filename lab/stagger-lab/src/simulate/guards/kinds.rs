@@ -9,7 +9,8 @@ use stagger_core::guard::LimiterMode;
 use stagger_core::pacer::{Pacer, PacerBuilder};
 use stagger_core::quiet::{QuietPeriod, QuietPeriodBuilder, QuietTrigger};
 use stagger_core::{Budget, Policy, Ratio, Seed};
-use stagger_sim::outage::{LeasedTokens, LeasedTokensBuilder, ProcessGuards};
+use stagger_lease::sim::{LeasedTokens, LeasedTokensBuilder};
+use stagger_sim::outage::ProcessGuards;
 
 use super::words::{Words, count, ratio, refill};
 use stagger_report::storm::parse;
@@ -268,7 +269,7 @@ fn lease(words: &mut Words<'_>) -> Result<AddGuard, String> {
     let builder = words.apply(builder, "refill", refill, |builder, (tokens, per)| builder.refill(tokens, per))?;
     let builder = words.apply(builder, "expected", count, LeasedTokensBuilder::expected)?;
     let tokens = builder.build().map_err(|error| words.wrong(&error.to_string()))?;
-    Ok(Arc::new(move |process, _| process.leased(tokens)))
+    Ok(Arc::new(move |process, _| process.shared(tokens)))
 }
 
 /// Parses a policy, which is in parentheses if it has settings.

@@ -3,26 +3,23 @@ use core::time::Duration;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use stagger_core::Seed;
-use stagger_lease::bucket::Bucket;
-use stagger_lease::claim::{Reply, Timing};
-use stagger_lease::reconnect::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
+use stagger_core::{Budget, Instant};
+use stagger_sim::outage::{FleetConditions, FleetRun, LeaseFigures, StoreFaults};
 
 use super::audit::Audit;
-use super::faults::StoreFaults;
-use super::figures::LeaseFigures;
 use super::member::{Answer, Exchange, Lease, Member};
-use crate::engine::time::micros;
+use super::tokens::LeasedTokens;
+use crate::bucket::Bucket;
+use crate::claim::{Reply, Timing};
+use crate::reconnect::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
 
 /// The processes that share a budget, their store, and the messages between them. Times are in microseconds.
-///
-/// A simulation asks it to [advance](Self::advance) before each of its own events, so that leases are what they are at that time.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub(super) struct Fleet {
     /// By the number of the process; `None` if it has no lease.
     members: Vec<Option<Member>>,
     store: Bucket,
-    faults: StoreFaults,
+    faults: Faults,
     has_been_emptied: bool,
     /// Number of processes that are cut off: the first ones.
     cut: usize,
@@ -56,83 +53,51 @@ enum Kind {
 const STORE_EPOCH: u64 = 1_000_000_000;
 
 impl Fleet {
-    /// Creates the fleet of the processes that have a lease; `None` if none has. It has been running for `begun` when the simulation
-    /// starts.
-    pub(crate) fn new<'a>(
-        leases: impl Iterator<Item = Option<&'a Arc<Lease>>>,
-        faults: StoreFaults,
-        one_way: u64,
-        begun: u64,
-        horizon: u64,
-        seed: Seed,
-    ) -> Option<Self> {
-        let leases: Vec<_> = leases.collect();
-        let processes = leases.iter().flatten().count();
-        let first = leases.iter().flatten().next()?;
-        let (audit, count) = (Audit::new(first.limits), u32::try_from(processes).unwrap_or(u32::MAX));
-        let faults = faults.later(begun);
-        let member = |(id, lease): (usize, &Option<&Arc<Lease>>)| {
-            Some(Member::new(Arc::clone((*lease)?), count, seed.for_call(id as u64)))
+    /// Creates the fleet of the processes that share the budget.
+    pub(super) fn new(tokens: LeasedTokens, conditions: &FleetConditions) -> Self {
+        let begun = micros(conditions.begun);
+        let processes = conditions.shares.iter().filter(|shares| **shares).count();
+        let count = u32::try_from(processes).unwrap_or(u32::MAX);
+        let member = |(id, shares): (usize, &bool)| {
+            if !shares {
+                return None;
+            }
+            Some(Member::new(Arc::new(Lease::new(tokens)), count, conditions.seed.for_call(id as u64)))
         };
-        let members: Vec<_> = leases.iter().enumerate().map(member).collect();
+        let members: Vec<_> = conditions.shares.iter().enumerate().map(member).collect();
+        let faults = Faults::new(&conditions.faults, begun);
         let mut fleet = Self {
             cut: faults.cut_of(members.len()),
             members,
             store: Bucket::default(),
             faults,
             has_been_emptied: false,
-            one_way,
+            one_way: micros(conditions.one_way),
             begun,
-            horizon: horizon.saturating_add(begun),
+            horizon: micros(conditions.horizon).saturating_add(begun),
             events: BinaryHeap::new(),
-            audit,
+            audit: Audit::new(tokens.limits),
             allowed: 0,
             has_been_cut: false,
             has_been_down: false,
             local: 0,
             leased_at: Some(0),
-            figures: LeaseFigures { processes: count, ..LeaseFigures::default() },
+            figures: LeaseFigures::default(),
         };
+        fleet.figures.processes = count;
         (0..fleet.members.len()).for_each(|id| fleet.set_timer(id, 0));
-        Some(fleet)
+        fleet
     }
 
-    /// Handles everything between the processes and the store up to `now`.
-    #[inline]
-    pub(crate) fn advance(&mut self, now: u64) {
-        self.advance_to(now + self.begun);
+    /// Returns a time of the simulation by the clock of the fleet.
+    const fn clock(&self, now: Instant) -> u64 {
+        now.as_nanos() / 1_000 + self.begun
     }
 
     fn advance_to(&mut self, now: u64) {
         while self.events.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
             let Some(Reverse((at, id, kind))) = self.events.pop() else { return };
             self.handle(at, id as usize, kind);
-        }
-    }
-
-    /// Notes what a call of this process has spent or earned, and lets the process report if it runs short of tokens.
-    pub(crate) fn on_call(&mut self, process: u32, now: u64) {
-        let (id, now) = (process as usize, now + self.begun);
-        let Some(member) = &mut self.members[id] else { return };
-        let (spent, earned) = member.take_counts();
-        if (spent != 0 || earned != 0) && now < self.horizon {
-            self.audit.note(spent, earned, now);
-        }
-        if member.lease.take_wish() {
-            self.report_if_due(id, now);
-            self.set_timer(id, now);
-        }
-    }
-
-    /// Returns the figures at the end of the simulation.
-    pub(crate) fn figures(mut self) -> LeaseFigures {
-        self.advance_to(self.horizon);
-        let last_end = self.faults.last_end();
-        LeaseFigures {
-            overshoot: self.audit.overshoot(),
-            overshoot_bound: (self.allowed + self.audit.most_late()) as f64 / self.capacity().max(1) as f64,
-            restored: last_end.zip(self.leased_at).map(|(end, at)| Duration::from_micros(at.saturating_sub(end))),
-            ..self.figures
         }
     }
 
@@ -265,4 +230,93 @@ impl Fleet {
     fn capacity(&self) -> u64 {
         self.members.iter().flatten().next().map_or(0, |member| member.lease.limits.capacity)
     }
+}
+
+impl FleetRun for Fleet {
+    fn budget(&self, process: u32) -> Option<Arc<dyn Budget>> {
+        let member = self.members.get(process as usize)?.as_ref()?;
+        Some(Arc::clone(&member.lease) as _)
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.advance_to(self.clock(now));
+    }
+
+    /// Notes what a call of this process has spent or earned, and lets the process report if it runs short of tokens.
+    fn on_call(&mut self, process: u32, now: Instant) {
+        let (id, now) = (process as usize, self.clock(now));
+        let Some(member) = &mut self.members[id] else { return };
+        let (spent, earned) = member.take_counts();
+        if (spent != 0 || earned != 0) && now < self.horizon {
+            self.audit.note(spent, earned, now);
+        }
+        if member.lease.take_wish() {
+            self.report_if_due(id, now);
+            self.set_timer(id, now);
+        }
+    }
+
+    fn figures(mut self: Box<Self>) -> LeaseFigures {
+        self.advance_to(self.horizon);
+        let last_end = self.faults.last_end();
+        let mut figures = self.figures;
+        figures.overshoot = self.audit.overshoot();
+        figures.overshoot_bound = (self.allowed + self.audit.most_late()) as f64 / self.capacity().max(1) as f64;
+        figures.restored = last_end.zip(self.leased_at).map(|(end, at)| Duration::from_micros(at.saturating_sub(end)));
+        figures
+    }
+}
+
+/// The faults of the store by the clock of the fleet, in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    down: Option<[u64; 2]>,
+    is_lost: bool,
+    cut: Option<[u64; 2]>,
+    cut_millionths: u64,
+}
+
+impl Faults {
+    /// Creates the faults of a fleet whose clock is this much ahead of the simulation.
+    fn new(faults: &StoreFaults, begun: u64) -> Self {
+        let times = |times: Option<[Duration; 2]>| times.map(|times| times.map(|at| micros(at) + begun));
+        Self {
+            down: times(faults.down_time()),
+            is_lost: faults.loses_data(),
+            cut: times(faults.cut_time()),
+            cut_millionths: u64::from(faults.cut_ratio().as_millionths()),
+        }
+    }
+
+    /// Returns when the last fault ends.
+    fn last_end(&self) -> Option<u64> {
+        [self.down, self.cut].into_iter().flatten().map(|[_, until]| until).max()
+    }
+
+    /// Returns how many of so many processes are cut off: the first ones.
+    const fn cut_of(&self, processes: usize) -> usize {
+        if self.cut.is_none() { 0 } else { (processes as u64 * self.cut_millionths / 1_000_000) as usize }
+    }
+
+    fn is_down(&self, at: u64) -> bool {
+        is_within(self.down, at)
+    }
+
+    fn is_cut(&self, at: u64) -> bool {
+        is_within(self.cut, at)
+    }
+
+    /// Returns whether the store has come back without its data by now.
+    fn has_lost_data(&self, at: u64) -> bool {
+        self.is_lost && self.down.is_some_and(|[_, until]| at >= until)
+    }
+}
+
+fn is_within(times: Option<[u64; 2]>, at: u64) -> bool {
+    times.is_some_and(|[from, until]| (from..until).contains(&at))
+}
+
+/// Converts a duration to whole microseconds, saturating.
+fn micros(length: Duration) -> u64 {
+    u64::try_from(length.as_micros()).unwrap_or(u64::MAX)
 }

@@ -2,12 +2,15 @@
 //! those of the tests of `stagger-redis` with real processes and a real store.
 
 use core::time::Duration;
+use std::thread;
 
 use stagger_core::{Policy, Ratio, Seed};
+use stagger_lease::sim::{LeasedTokens, LeasedTokensBuilder};
+use stagger_sim::Progress;
 use stagger_sim::outage::{
-    LeaseFigures, LeasedTokens, LeasedTokensBuilder, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder,
-    ProcessGuards, StoreFaults,
+    LeaseFigures, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards, StoreFaults,
 };
+use stagger_sim::reconnect::ReconnectScenario;
 
 const COST: f64 = 5.0;
 const CAPACITY: f64 = 500.0;
@@ -31,7 +34,7 @@ fn all_fail(processes: u32) -> OutageScenarioBuilder {
 fn run(scenario: OutageScenarioBuilder, tokens: LeasedTokensBuilder, seed: u64) -> (OutageFigures, LeaseFigures) {
     let policy = Policy::exponential(Duration::from_millis(100), at(2)).max_attempts(4).build().unwrap();
     let tokens = tokens.build().unwrap();
-    let figures = scenario.build().unwrap().run(&policy, |_| ProcessGuards::none().leased(tokens), Seed::new(seed));
+    let figures = scenario.build().unwrap().run(&policy, |_| ProcessGuards::none().shared(tokens), Seed::new(seed));
     let leases = figures.leases.unwrap();
     (figures, leases)
 }
@@ -147,4 +150,36 @@ fn a_store_that_is_lost_in_the_middle_of_an_outage_costs_nothing_beyond_the_boun
     assert!(leases.reports_max <= 93, "{context}");
     assert!(leases.restored.is_some_and(|after| after <= Duration::from_millis(2_500)), "{context}");
     assert!(figures.recovery().is_some_and(|after| after <= at(5)), "{context}");
+}
+
+#[test]
+fn a_leased_budget_bounds_the_retries_of_clients_that_reconnect() {
+    let policy = Policy::exponential(Duration::from_millis(500), at(10)).unlimited_attempts().build().unwrap();
+    let tokens = tokens().reward(0).build().unwrap();
+    for faults in [StoreFaults::none(), StoreFaults::none().lost(at(1), at(4))] {
+        let scenario = ReconnectScenario::builder(3_000).rate(300.0).backlog(150).horizon(at(600));
+        let scenario = scenario.down_for(at(20)).processes(30).store(faults).build().unwrap();
+        let guards = |_| ProcessGuards::none().shared(tokens);
+        let figures = scenario.run_with_guards(&policy, guards, Seed::new(1), &Progress::new()).unwrap().unwrap();
+        let leases = figures.leases.unwrap();
+        // Without a spread, the loss is the first failure: the budget pays for every attempt.
+        let attempts = figures.attempts as f64;
+        assert!(attempts >= 90.0 && attempts <= bound(20.0, 0.0), "{attempts} attempts, {leases:?}");
+        assert!(leases.overshoot <= 0.02, "{leases:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures_on_every_thread() {
+    let figures = || {
+        let scenario = OutageScenario::builder(800.0).capacity(600.0).processes(7).horizon(at(60));
+        run(scenario.outage(OutageKind::Stall, at(20), at(2)), tokens(), 9)
+    };
+    let first = figures();
+    assert!(first.1.reports > 200, "{:?}", first.1);
+    let others: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(figures)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(others.iter().all(|other| *other == first));
 }

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use stagger_lease::claim::{Limits, SECOND};
+use crate::claim::{Limits, SECOND};
 
 /// One bucket without a fleet, which pays for every retry as it is granted: what a budget of leases is measured by.
 #[derive(Clone, Debug)]

@@ -1,19 +1,19 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use crate::account::Account;
+use crate::claim::{Claim, Lease as Grant, Limits, Report, Timing};
+use crate::ledger::Ledger;
+use crate::process::{Change, Process};
+use crate::reconnect;
 use stagger_core::guard::{Budget, BudgetPermit, Now};
 use stagger_core::{FailureKind, Outcome, Seed};
-use stagger_lease::account::Account;
-use stagger_lease::claim::{Claim, Lease as Grant, Limits, Report, Timing};
-use stagger_lease::ledger::Ledger;
-use stagger_lease::process::{Change, Process};
-use stagger_lease::reconnect;
 
 use super::tokens::LeasedTokens;
 
 /// The lease of a process, as its calls see it.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(super) struct Lease {
     pub(super) ledger: Ledger,
     pub(super) limits: Limits,
     pub(super) expected: Option<u32>,
@@ -22,7 +22,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(tokens: LeasedTokens) -> Self {
+    pub(super) fn new(tokens: LeasedTokens) -> Self {
         let LeasedTokens { limits, expected } = tokens;
         Self { ledger: Ledger::new(), limits, expected, wants_report: AtomicBool::new(false) }
     }

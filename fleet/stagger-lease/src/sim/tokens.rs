@@ -1,8 +1,11 @@
 use core::fmt;
 use core::time::Duration;
 
-use stagger_lease::claim::Limits;
-use stagger_lease::settings::{SettingsProblem, TokenSettings};
+use stagger_sim::outage::{FleetBudget, FleetConditions, FleetRun};
+
+use super::fleet::Fleet;
+use crate::claim::Limits;
+use crate::settings::{SettingsProblem, TokenSettings};
 
 /// A token bucket that all processes of a fleet share by leases, as `SharedTokens` of `stagger-redis`: every retry takes
 /// tokens, every success puts tokens back.
@@ -11,12 +14,13 @@ use stagger_lease::settings::{SettingsProblem, TokenSettings};
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_sim::outage::{LeasedTokens, ProcessGuards};
+/// use stagger_lease::sim::LeasedTokens;
+/// use stagger_sim::outage::ProcessGuards;
 ///
 /// let tokens = LeasedTokens::builder().capacity(500).refill(50, Duration::from_secs(1)).build()?;
-/// let process = ProcessGuards::none().leased(tokens);
+/// let process = ProcessGuards::none().shared(tokens);
 /// # let _ = process;
-/// # Ok::<(), stagger_sim::outage::LeaseError>(())
+/// # Ok::<(), stagger_lease::sim::LeaseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeasedTokens {
@@ -43,6 +47,12 @@ impl LeasedTokens {
     /// Creates a builder with the default settings.
     pub const fn builder() -> LeasedTokensBuilder {
         LeasedTokensBuilder { settings: TokenSettings::DEFAULT, expected: None }
+    }
+}
+
+impl FleetBudget for LeasedTokens {
+    fn start(&self, conditions: &FleetConditions) -> Box<dyn FleetRun> {
+        Box::new(Fleet::new(*self, conditions))
     }
 }
 

@@ -1,0 +1,6 @@
+//! Tests of leased budgets in simulations.
+
+#[cfg(test)]
+mod sim {
+    mod leases;
+}
