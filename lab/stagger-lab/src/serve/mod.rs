@@ -10,7 +10,6 @@ mod assets;
 mod command;
 mod events;
 mod export;
-mod incident;
 mod jobs;
 mod limits;
 mod listener;

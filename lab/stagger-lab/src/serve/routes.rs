@@ -11,7 +11,7 @@ use super::jobs::Jobs;
 use super::limits::MAX_BODY_BYTES;
 use super::origin::own_page_only;
 use super::reply::Failure;
-use super::{advise, export, incident, policy, presets, race};
+use super::{advise, export, policy, presets, race};
 
 /// Returns the routes of the server on this port.
 pub(super) fn routes(port: u16) -> Router {
@@ -26,7 +26,6 @@ pub(super) fn routes(port: u16) -> Router {
         .route("/api/race", post(race::answer))
         .route("/api/advise", post(advise::answer))
         .route("/api/export", post(export::answer))
-        .route("/incident/{name}/{variant}", get(incident::answer))
         .with_state(races)
         .merge(Router::new().route("/api/policy", post(policy::answer)).with_state(forecasts))
         .fallback(|| async { Failure::new(StatusCode::NOT_FOUND, "there is nothing at this address; open /") })

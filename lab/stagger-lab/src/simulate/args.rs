@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
 
-use super::incident::Reference;
+use super::incident::Incident;
 use super::settings::MAX_SEEDS;
 use stagger_report::storm::OutputArgs;
 use stagger_terminal::policy_args::PolicyArgs;
@@ -51,7 +51,7 @@ Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an in
 read or written; 130 after Ctrl-C, 143 after SIGTERM."
 )]
 pub struct SimulateArgs {
-    /// Scenario to simulate, or a published incident, simulated without and with its cure [default: reconnect]
+    /// Scenario to simulate, or a published incident [default: reconnect]
     #[arg(value_parser = SubjectParser)]
     pub(crate) scenario: Option<Subject>,
 
@@ -105,10 +105,6 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "NAME,NAME", conflicts_with = "find", help_heading = "Simulate")]
     pub(crate) frontier: Option<String>,
 
-    /// Print the file of an incident, to change it: that of its failure, or for @incident/NAME/cure that of its cure
-    #[arg(long, help_heading = "Simulate")]
-    pub(crate) print: bool,
-
     #[command(flatten)]
     pub(crate) outputs: OutputArgs,
 }
@@ -148,7 +144,7 @@ impl ScenarioKind {
 /// Returns the names of what can be simulated: scenarios and incidents.
 pub fn subjects() -> Vec<&'static str> {
     let scenarios = ["reconnect", "fluid", "outage", "occ", "system"];
-    scenarios.into_iter().chain(Reference::offered().map(|(name, _)| name)).collect()
+    scenarios.into_iter().chain(Incident::offered().map(|(name, _)| name)).collect()
 }
 
 impl SimulateArgs {
@@ -179,7 +175,8 @@ impl SimulateArgs {
         match &self.scenario {
             Some(Subject::Incident(reference)) => Some(reference),
             Some(Subject::Scenario(ScenarioKind::System)) => {
-                self.system.as_ref()?.to_str().filter(|path| Reference::is_meant(path))
+                let path = self.system.as_ref()?.to_str()?;
+                if Incident::is_meant(path) { Some(path) } else { None }
             }
             _ => None,
         }
@@ -196,7 +193,7 @@ impl TypedValueParser for SubjectParser {
     fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Subject, Error> {
         let name = value.to_string_lossy();
         // Its errors name the incidents.
-        if Reference::is_meant(&name) {
+        if Incident::is_meant(&name) {
             return Ok(Subject::Incident(name.into_owned()));
         }
         let kind = EnumValueParser::<ScenarioKind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
@@ -211,7 +208,7 @@ impl TypedValueParser for SubjectParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let incidents = Reference::offered().map(|(name, help)| PossibleValue::new(name).help(help));
+        let incidents = Incident::offered().map(|(name, help)| PossibleValue::new(name).help(help));
         Some(Box::new(
             ScenarioKind::value_variants().iter().filter_map(ScenarioKind::to_possible_value).chain(incidents),
         ))

@@ -6,7 +6,6 @@ use stagger_core::Seed;
 use stagger_core::text::Compact;
 
 use super::args::{ScenarioKind, SimulateArgs};
-use super::incident::{self, Reference};
 use super::runs::simulate;
 use super::settings::Request;
 use super::strategy::Plan;
@@ -24,18 +23,13 @@ pub(super) const MAX_RUNS: usize = 10_000;
 /// Runs `stagger simulate`.
 pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     if let Some(reference) = args.incident() {
-        if let Some(file) = args.system.as_ref().filter(|_| args.kind().is_none()) {
+        if let (None, Some(file)) = (args.kind(), &args.system) {
             let file = file.display();
             return Err(CliError::usage(format_args!(
                 "`{file}` follows {reference}, which has a file of its own; remove it"
             )));
         }
-        return incident::run(Reference::parse(reference)?, args, term);
-    }
-    if args.print {
-        return Err(CliError::usage(
-            "--print is for incidents; use: stagger simulate @incident/NAME --print, with a name from: stagger simulate @incident",
-        ));
+        return system::run(args, term);
     }
     if args.kind() == Some(ScenarioKind::System) {
         return system::run(args, term);

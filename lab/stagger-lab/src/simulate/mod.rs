@@ -14,5 +14,4 @@ mod system;
 
 pub use args::{SimulateArgs, subjects};
 pub use command::run;
-pub(crate) use incident::{SystemIncident, mass_disconnects, system_incidents};
 pub(crate) use race::Race;

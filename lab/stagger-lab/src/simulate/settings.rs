@@ -132,32 +132,6 @@ impl Request {
             assert: flags_or(&args.assert, file.assert),
         })
     }
-}
-
-impl Request {
-    /// Returns the request of the text of a file alone, which is named `name`.
-    pub(super) fn of_text(text: &str, name: &str) -> Result<Self, CliError> {
-        let file = parse(text, name)?;
-        let settings = file.settings(name);
-        let kind = file.scenario.unwrap_or_default();
-        let (compare, sweep, assert) = (file.compare, file.sweep.into(), file.assert);
-        Ok(Self {
-            kind,
-            settings,
-            compare,
-            own_guards: BTreeMap::new(),
-            sweep,
-            seed: file.seed.unwrap_or(SEED),
-            seeds: file.seeds.unwrap_or(1),
-            assert,
-        })
-    }
-
-    /// Sets the seeds and the assertions of the flags.
-    pub(super) fn with_run_flags(self, args: &SimulateArgs) -> Self {
-        let assert = if args.assert.is_empty() { self.assert } else { args.assert.clone() };
-        Self { seed: args.policy.seed.unwrap_or(self.seed), seeds: args.seeds.unwrap_or(self.seeds), assert, ..self }
-    }
 
     /// Returns the number of seeds that are run: one if the scenario is deterministic.
     pub(super) const fn seed_count(&self) -> u32 {
@@ -169,13 +143,9 @@ fn read(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--file: cannot read {shown}"), error))?;
-    parse(&text, &shown.to_string())
-}
-
-fn parse(text: &str, name: &str) -> Result<ScenarioFile, CliError> {
-    toml::from_str(text).map_err(|error| {
+    toml::from_str(&text).map_err(|error| {
         let error = error.to_string();
-        CliError::usage(format_args!("--file: in {name}: {}\nuse TOML, such as clients = \"10k\"", error.trim_end()))
+        CliError::usage(format_args!("--file: in {shown}: {}\nuse TOML, such as clients = \"10k\"", error.trim_end()))
     })
 }
 

@@ -371,7 +371,7 @@ const lanes = KINDS.map((kind, nth) => new Lane(kind, nth));
 const showState = prepare();
 
 async function offer() {
-  const { profiles, incidents, systems } = await presets();
+  const { profiles } = await presets();
   for (const lane of lanes) {
     for (const { name, title } of profiles) {
       const option = make("option", name === title ? name : `${name}: ${title}`);
@@ -382,34 +382,20 @@ async function offer() {
   const offered = [
     { title: "Fixed delays against a spread", happened: "Without jitter, all clients return in step. A spread of the first attempt keeps them within the capacity.", policies: ["constant base=1s jitter=none max-attempts=inf", "exponential base=1s cap=30s spread=20s max-attempts=inf"], settings: [["clients", "10k"], ["capacity", "1000/s"], ["down", "5s"]] },
     { title: "Jitter is not enough", happened: "Full jitter separates the retries, but the first one still comes within a second of the loss.", policies: ["exponential base=1s cap=30s jitter=full max-attempts=inf", "exponential base=10s cap=30s jitter=full spread=10s max-attempts=inf"], settings: [["clients", "10k"], ["capacity", "1000/s"]] },
-    ...incidents,
+    { title: "Discord: a sixth of all sessions returns at once", happened: "A deployment ended half of the pods of the sessions service in one of three zones before they had handed over their sessions, so 17 % of all sessions were lost at once. The clients that came back exhausted the memory of gateway nodes in that zone; then the voice service fell behind, and calls could not be started from 12:13 until 15:30 PDT.", policies: ["constant base=1s jitter=none max-attempts=none", "exponential base=1s cap=1m jitter=full spread=1m max-attempts=none"], settings: [["clients", "20000"], ["capacity", "400/s"], ["backlog", "2000"], ["down", "5s"], ["disconnect-window", "1s"], ["crash-loop", "5"], ["crash-above", "4000/s"], ["horizon", "1h"]] },
+    { title: "Kubernetes: kubelets overload their API servers", happened: "In a cluster of about 3,000 nodes, an API server ran out of memory and was killed. Its clients reconnected in step, with a fixed delay of one second: 18,000 requests per second, seven times as many as usual, which killed further replicas.", policies: ["constant base=1s jitter=none max-attempts=none", "exponential base=1600ms cap=1m jitter=equal max-attempts=none"], settings: [["clients", "18000"], ["capacity", "5000/s"], ["backlog", "5000"], ["down", "10s"], ["disconnect-window", "300ms"], ["crash-loop", "10"], ["crash-above", "10000/s"], ["horizon", "1h"]] },
   ];
   const choice = byId("preset");
-  const add = (parent) => ({ title }, nth, { length }) => {
+  offered.forEach(({ title }, nth) => {
     const option = make("option", title);
-    option.value = String(parent === choice ? nth : offered.length - length + nth);
-    parent.append(option);
-  };
-  offered.forEach(add(choice));
-  // These have no clients to watch: services that call each other.
-  const group = make("optgroup");
-  group.label = "Systems of services, as reports";
-  offered.push(...systems);
-  systems.forEach(add(group));
-  choice.append(group);
+    option.value = String(nth);
+    choice.append(option);
+  });
   choice.addEventListener("change", () => {
     const preset = offered[choice.value];
     byId("preset-text").hidden = !preset;
     if (!preset) return;
     byId("preset-text").textContent = preset.happened;
-    if (preset.reports) {
-      ["as it was", "with the cure"].forEach((text, nth) => {
-        const link = make("a", text);
-        Object.assign(link, { href: preset.reports[nth], target: "_blank", rel: "noopener" });
-        byId("preset-text").append(nth ? ", " : " Reports: ", link);
-      });
-      return;
-    }
     state = { ...state, a: preset.policies[0], b: preset.policies[1], settings: Object.fromEntries(preset.settings) };
     showAll();
   });

@@ -15,6 +15,7 @@ use super::metric::metrics;
 use super::words::{conclusions, describe};
 use super::{csv, html, markdown, report};
 use crate::simulate::args::SimulateArgs;
+use crate::simulate::incident::Incident;
 use crate::simulate::runs::with_progress;
 use stagger_report::metric::{failures, parse_conditions};
 use stagger_report::storm::{Condition, Format, Interrupt, Outputs};
@@ -29,24 +30,21 @@ use stagger_terminal::plot::svg::{Page, document as svg_document};
 /// The default seed of the first run.
 const SEED: u64 = 1;
 
-/// Runs `stagger simulate system FILE`.
+/// Runs `stagger simulate system FILE` and `stagger simulate @incident/NAME`.
 pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     check_flags(args)?;
-    let Some(path) = &args.system else {
-        return Err(CliError::usage(
-            "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
-        ));
+    let (file, name) = match (args.incident(), &args.system) {
+        (Some(reference), _) => {
+            let incident = Incident::find(reference)?;
+            (SystemFile::parse(incident.text).map_err(CliError::usage)?, reference.to_owned())
+        }
+        (None, Some(path)) => (read(path)?, path.display().to_string()),
+        (None, None) => {
+            return Err(CliError::usage(
+                "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
+            ));
+        }
     };
-    run_file(&read(path)?, path.display().to_string(), args, term)
-}
-
-/// Runs a system. `name` is that of its file in the reports.
-pub(crate) fn run_file(
-    file: &SystemFile,
-    name: String,
-    args: &SimulateArgs,
-    term: &Term,
-) -> Result<ExitCode, CliError> {
     let first = args.policy.seed.unwrap_or(SEED);
     // With a search or a map, the seeds are those of each of their values.
     let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.seeds.unwrap_or(1) };
@@ -54,7 +52,8 @@ pub(crate) fn run_file(
     let conditions = conditions(&args.assert, file.system())?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
-    let mut document = document(name, file.system(), &seeds, &interrupt, term);
+    let runs = simulate(file.system(), &seeds, &interrupt, term);
+    let mut document = Document::new(name, file.system(), runs.iter().map(|(seed, figures)| (*seed, figures)));
     let (planned, finished) = (seeds.len(), document.runs.len());
     if finished == 0 {
         say("interrupted before any run finished; nothing was written");
@@ -64,11 +63,11 @@ pub(crate) fn run_file(
     let given = (first, args.seeds);
     if let Some(text) = &args.find {
         document.search =
-            with_progress(&progress, "searching", &interrupt, term, || search(file, text, given, &progress))?;
+            with_progress(&progress, "searching", &interrupt, term, || search(&file, text, given, &progress))?;
     }
     if let Some(text) = &args.frontier {
         document.frontier =
-            with_progress(&progress, "mapping", &interrupt, term, || frontier(file, text, given, &progress))?;
+            with_progress(&progress, "mapping", &interrupt, term, || frontier(&file, text, given, &progress))?;
     }
     write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
     let of_run = |run| failures(&metrics(&document, run), &conditions, &format!("with seed {}", run.seed));
@@ -104,43 +103,16 @@ fn check_flags(args: &SimulateArgs) -> Result<(), CliError> {
     }
 }
 
-/// Runs the system with every seed, and returns the document of the runs that finished before an interrupt.
-pub(crate) fn document(name: String, system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Document {
-    let runs = simulate(system, seeds, interrupt, term);
-    Document::new(name, system, runs.iter().map(|(seed, figures)| (*seed, figures)))
-}
-
 /// Runs the system with every seed, on all cores. Returns the runs that finished before an interrupt.
 fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Vec<(Seed, SystemFigures)> {
     let progress = Progress::new();
     let plural = if seeds.len() == 1 { "run" } else { "runs" };
-    with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
-        finished_runs(system, seeds, &progress)
-    })
-}
-
-/// Runs the system with every seed. Returns the runs that finished before they were cancelled.
-fn finished_runs(system: &System, seeds: &[Seed], progress: &Progress) -> Vec<(Seed, SystemFigures)> {
     let run = |(): &(), seed, progress: &Progress| system.run_with_progress(seed, progress);
-    let runs = Sweep::new().run(&[()], seeds, progress, run);
+    let runs = with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
+        Sweep::new().run(&[()], seeds, &progress, run)
+    });
     let runs = seeds.iter().zip(runs.into_iter().flatten());
     runs.filter_map(|(seed, run)| Some((*seed, run?))).collect()
-}
-
-/// Returns the page of one run with the default seed; `None` if it was cancelled. `command` is the command line that
-/// reproduces it.
-pub(crate) fn page(
-    name: String,
-    system: &System,
-    command: &str,
-    progress: &Progress,
-) -> Result<Option<String>, CliError> {
-    let runs = finished_runs(system, &[Seed::new(SEED)], progress);
-    if runs.is_empty() {
-        return Ok(None);
-    }
-    let document = Document::new(name, system, runs.iter().map(|(seed, figures)| (*seed, figures)));
-    Ok(Some(html::page(&document, &to_json(&document)?, command)))
 }
 
 /// Parses the values of `--assert` for this system, the names of whose figures do not depend on the run.

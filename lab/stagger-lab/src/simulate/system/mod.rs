@@ -14,6 +14,4 @@ mod report;
 mod tables;
 mod words;
 
-pub(crate) use command::{document, page, run, run_file};
-pub(crate) use document::Document;
-pub(crate) use words::conclusions;
+pub(super) use command::run;

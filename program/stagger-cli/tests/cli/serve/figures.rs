@@ -73,32 +73,6 @@ fn findings_forecast_and_advice_are_those_of_the_other_subcommands() {
 }
 
 #[test]
-fn a_report_of_a_system_is_that_of_its_incident() {
-    let server = Server::start();
-    let presets = server.get("/api/presets").json();
-    let systems = presets["systems"].as_array().unwrap();
-    assert!(systems.len() >= 5, "{systems:?}");
-    let path = systems[0]["reports"][1].as_str().unwrap();
-    let answer = server.get(path);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(
-        answer.head.contains("script-src 'sha256-") && answer.head.contains("frame-ancestors 'none'"),
-        "{answer:?}"
-    );
-    let reference = path.strip_prefix('/').map(|path| format!("@{path}")).unwrap();
-    let page = said(&mut stagger(["simulate", &reference, "-o", "-"]));
-    // The footers have the command line, with its flags in one case.
-    let content = |page: &str| page.split("<footer").next().unwrap().to_owned();
-    assert_eq!(content(&answer.body), content(&page));
-    assert!(answer.body.contains(&format!("stagger simulate {reference}")));
-    let link = ["sec-fetch-site: cross-site", "sec-fetch-mode: navigate"];
-    assert!(server.request("GET", path, &link, "").error(403).contains("choose the preset"));
-    for wrong in ["/incident/none/cure", "/incident/discord-2026-03/cure", "/incident/aws-2025-10/none"] {
-        assert!(server.get(wrong).error(404).contains("no such incident"), "{wrong}");
-    }
-}
-
-#[test]
 fn every_export_is_a_file_that_its_reader_accepts() {
     let server = Server::start();
     let export = |format: &str| {

@@ -18,11 +18,10 @@ const SHOWN: &str = "document.querySelector('#shown').textContent && !document.b
 const SCREENS: [(u32, u32); 3] = [(390, 844), (1280, 900), (2560, 1440)];
 
 /// The claims about the page. They share a browser, because its start takes longer than any of them.
-const CLAIMS: [(&str, fn(&mut Page)); 7] = [
+const CLAIMS: [(&str, fn(&mut Page)); 6] = [
     ("the scripts of the page compute what they should", scripts_compute_what_they_should),
     ("a shared address shows its race, and every edit is in the address", edits_are_in_the_address),
     ("a wrong policy is named, and a finding is fixed by its button", findings_are_fixed_by_their_buttons),
-    ("a system of services is a preset with its reports", systems_are_presets_with_reports),
     ("every export is saved", exports_are_saved),
     ("the page fits narrow and wide screens, and moves nothing if asked", fits_screens_and_moves_nothing_if_asked),
     ("the page looks as it did", looks_as_it_did),
@@ -83,12 +82,6 @@ fn findings_are_fixed_by_their_buttons(page: &mut Page) {
     page.click(".b .advise");
     page.until("document.querySelector('.b .advice').textContent.startsWith('The best of')");
     page.until(SHOWN);
-}
-
-fn systems_are_presets_with_reports(page: &mut Page) {
-    page.until("document.querySelector('#preset optgroup option')");
-    page.eval("const choice = document.querySelector('#preset'); choice.value = choice.querySelector('optgroup option').value; choice.dispatchEvent(new Event('change'))");
-    assert_eq!(page.eval("[...document.querySelectorAll('#preset-text a')].map((link) => new URL(link.href).pathname.split('/')[3]).join()"), "failure,cure");
 }
 
 fn exports_are_saved(page: &mut Page) {
