@@ -1,10 +1,9 @@
 use stagger_core::text::parse_number;
 use stagger_sim::storm::{Metric, MetricValue, Quantity, RunReport, ScenarioSpec, VerdictKind};
-
-use super::metric::format;
-use super::parse;
-use super::results::Results;
 use stagger_terminal::output::error::CliError;
+
+use super::parse;
+use super::results::{Results, format};
 
 /// Condition that every policy and seed must meet.
 #[derive(Clone, Debug)]

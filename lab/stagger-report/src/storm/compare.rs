@@ -1,5 +1,4 @@
 use stagger_core::Policy;
-
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;
 

@@ -1,7 +1,6 @@
 use core::time::Duration;
 
 use stagger_sim::storm::{Agreement, ComparedFigure, Measurements, ReconnectReport, StormReport};
-
 use stagger_terminal::plan::brief;
 use stagger_terminal::plot::Unit;
 

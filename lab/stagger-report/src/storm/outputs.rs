@@ -1,7 +1,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::target::{Target, open_directory};
 

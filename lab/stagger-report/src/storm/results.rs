@@ -1,13 +1,17 @@
+//! The figures of all policies as tables show them.
+
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use stagger_sim::storm::{
-    CrashLoopSpec, Importance, Metric, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, RunFigures,
-    RunReport, ScenarioSpec, StoreSpec, StormReport, StrategyReport, SweptPart,
+    CrashLoopSpec, Importance, Metric, MetricValue, OutageKindSpec, OutageSpec, Quantity, ReconnectSpec,
+    RetryAfterSpec, RunFigures, RunReport, ScenarioSpec, StoreSpec, StormReport, StrategyReport, SweptPart,
+    VerdictKind,
 };
+use stagger_terminal::plan::brief;
+use stagger_terminal::plot::Unit;
 
-use super::metric::format;
-use super::subject::is_measured;
-use super::swept::{name_of_policy, scenario_label};
+use super::subject::{is_measured, name_of_policy, scenario_label};
 
 /// Metrics of all strategies.
 #[derive(Clone, Debug)]
@@ -275,24 +279,57 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
 
 /// Describes what happens to the store of a lease, beginning with a comma.
 fn describe_store(store: StoreSpec) -> String {
-    let time = |s: f64| stagger_terminal::plot::Unit::Seconds.label(s);
+    let time = |s: f64| Unit::Seconds.label(s);
     let mut text = String::new();
     if let Some([from, until]) = store.down_s {
         let lost = if store.loses_data { " and back without its data" } else { "" };
         text.push_str(&format!(", store away from {} to {}{lost}", time(from), time(until)));
     }
     if let (Some([from, until]), Some(share)) = (store.cut_s, store.cut_ratio) {
-        let share = stagger_terminal::plot::Unit::Share.label(share);
+        let share = Unit::Share.label(share);
         text.push_str(&format!(", {share} of the processes cut off the store from {} to {}", time(from), time(until)));
     }
     text
+}
+
+/// Formats a value of a metric for display: a mean over runs, or `None` if it does not exist.
+pub(super) fn format(metric: &Metric, value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return if metric.quantity == Quantity::Seconds { "never" } else { "-" }.to_owned();
+    };
+    match metric.quantity {
+        Quantity::Count if value < 100.0 => Unit::Count.label((value * 10.0).round() / 10.0),
+        Quantity::Count => Unit::Count.label(value.round()),
+        Quantity::Seconds => brief(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
+        Quantity::Ratio => format!("{:.1}%", value * 100.0),
+        // The mean over several seeds is a share.
+        Quantity::Bool if value <= 0.0 => "no".to_owned(),
+        Quantity::Bool if value >= 1.0 => "yes".to_owned(),
+        Quantity::Bool => format!("{:.0}% of runs", value * 100.0),
+        Quantity::Verdict => verdict(value).map_or("mixed", VerdictKind::name).to_owned(),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Returns the verdict of a run; `None` if the value is a mean over runs and that of no verdict.
+fn verdict(mean: f64) -> Option<VerdictKind> {
+    VerdictKind::ALL.into_iter().find(|verdict| (MetricValue::Verdict(*verdict).as_f64() - mean).abs() < f64::EPSILON)
+}
+
+/// Returns the unit of an axis for a metric.
+pub(super) const fn unit(metric: &Metric) -> Unit {
+    match metric.quantity {
+        Quantity::Seconds => Unit::Seconds,
+        Quantity::Ratio => Unit::Share,
+        _ => Unit::Count,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use stagger_core::{Policy, Seed};
     use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
-    use stagger_sim::storm::SweptSetting;
+    use stagger_sim::storm::{OutageReport, ReconnectReport, SweptSetting};
 
     use super::*;
 
@@ -365,5 +402,24 @@ mod tests {
         let column = results.column(results.metric("attempts").unwrap());
         let best: Vec<bool> = column.iter().map(|cell| cell.is_best).collect();
         assert_eq!(best, [true, false, true, false, false], "the last has no other row to compare");
+    }
+
+    #[test]
+    fn values_are_formatted_briefly() {
+        for (key, value, want) in [
+            ("peak_1s", Some(17_980.0), "17,980"),
+            ("peak_1s", Some(1_234.4), "1,234"),
+            ("attempts_p99", Some(6.5), "6.5"),
+            ("attempts_per_client", Some(4.0), "4.00"),
+            ("recovered_p99_s", Some(15.23), "15.2s"),
+            ("recovered_p99_s", None, "never"),
+            ("efficiency_time", None, "-"),
+            ("success_ratio", Some(0.98765), "98.8%"),
+            ("metastable", Some(1.0), "yes"),
+            ("metastable", Some(0.5), "50% of runs"),
+        ] {
+            let mut metrics = ReconnectReport::METRICS.iter().chain(OutageReport::METRICS);
+            assert_eq!(format(metrics.find(|metric| metric.key == key).unwrap(), value), want, "{key}");
+        }
     }
 }

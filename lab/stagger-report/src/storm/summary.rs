@@ -1,11 +1,11 @@
 use stagger_sim::storm::{ReconnectSpec, ScenarioSpec, StormReport};
+use stagger_terminal::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
 
 use super::measurements::{agreements, measurements, unreliable_runs};
 use super::outage;
 use super::results::{Cell as ResultCell, Results, describe};
 use super::subject::policy_name;
 use super::timeline::{Timeline, resample};
-use stagger_terminal::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
 
 /// Width of a sparkline in characters.
 const SPARKLINE_WIDTH: usize = 20;

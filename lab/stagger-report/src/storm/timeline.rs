@@ -1,5 +1,4 @@
 use stagger_sim::storm::RunFigures;
-
 use stagger_terminal::plot::Point;
 
 /// Number of clients whose attempts are all recorded, for a chart.

@@ -1,13 +1,59 @@
-use stagger_sim::storm::StormReport;
+//! Writes a report in the formats that were asked for, and ends the command with its assertions.
 
-use super::charts::charts;
-use super::outputs::{Format, Outputs};
-use super::results::Results;
-use super::{csv, html, markdown, summary, svg};
-use crate::page::Chart;
+use std::path::Path;
+use std::process::ExitCode;
+
+use csv::Writer;
+use stagger_sim::storm::StormReport;
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::write::{command_line, print, to_json};
+use stagger_terminal::output::target::Target;
+use stagger_terminal::output::write::{command_line, print, say, to_json};
 use stagger_terminal::plot::RenderOptions;
+use stagger_terminal::plot::svg::{Page, document};
+
+use super::assertion::Assertion;
+use super::charts::{active, arrivals, attempts, raster, recovery, trade_off};
+use super::html;
+use super::measurements::{agreements, measurements, unreliable_runs};
+use super::outputs::{Format, Outputs};
+use super::progress::Interrupt;
+use super::results::{Results, describe};
+use super::summary::{conclusion, seeds, summary};
+use super::timeline::Timeline;
+use crate::page::Chart;
+
+/// Number of runs that were planned, and that finished.
+#[derive(Clone, Copy, Debug)]
+pub struct RunCount {
+    pub planned: usize,
+    pub finished: usize,
+}
+
+/// Writes the outputs, checks the assertions, and returns the exit status.
+pub fn finish(
+    storm: &StormReport,
+    runs: RunCount,
+    interrupt: &Interrupt,
+    assertions: &[Assertion],
+    outputs: Outputs,
+    options: RenderOptions,
+) -> Result<ExitCode, CliError> {
+    let RunCount { planned, finished } = runs;
+    if finished == 0 {
+        say("interrupted before any run finished; nothing was written");
+        return Ok(ExitCode::from(interrupt.exit_status()));
+    }
+    let results = Results::from_storm(storm);
+    write(storm, &results, outputs, options)?;
+    let asserted = results.assertion_targets();
+    let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&asserted)).collect();
+    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
+    if finished < planned {
+        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
+        return Ok(ExitCode::from(interrupt.exit_status()));
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.
 pub(super) fn write(
@@ -22,13 +68,13 @@ pub(super) fn write(
     let needs_charts = svg.is_some() || targets.iter().any(|(format, _)| *format == Format::Html);
     let charts = if needs_charts { charts(storm, results) } else { Vec::new() };
     if let Some(directory) = svg {
-        svg::write(storm, results, &charts, &directory)?;
+        write_charts(storm, results, &charts, &directory)?;
     }
     for (format, target) in targets {
         let bytes = render(storm, results, &charts, &document, format, &command_line())?;
         target.write(&bytes)?;
     }
-    if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, options).as_bytes()) }
+    if uses_stdout { Ok(()) } else { print(summary(storm, results, options).as_bytes()) }
 }
 
 /// Returns the document in one format; `command` is the command line that reproduces it.
@@ -48,9 +94,148 @@ fn render(
 ) -> Result<Vec<u8>, CliError> {
     Ok(match format {
         Format::Html => html::page(storm, results, charts, document, command).into_bytes(),
-        Format::Csv => csv::metrics(results)?,
-        Format::CsvSeries => csv::time_series(storm)?,
-        Format::Markdown => markdown::table(storm, results).into_bytes(),
+        Format::Csv => csv_metrics(results)?,
+        Format::CsvSeries => csv_series(storm)?,
+        Format::Markdown => markdown(storm, results).into_bytes(),
         Format::Json => document.as_bytes().to_vec(),
     })
+}
+
+/// Returns all charts that the scenario supports, the most informative first.
+fn charts(storm: &StormReport, results: &Results<'_>) -> Vec<Chart> {
+    let charts =
+        [arrivals(storm), active(storm), recovery(storm), attempts(storm), raster(storm), trade_off(storm, results)];
+    charts.into_iter().flatten().collect()
+}
+
+/// Returns the metrics as CSV, one row per run. A value that does not exist is empty.
+pub(super) fn csv_metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
+    let mut writer = Writer::from_writer(Vec::new());
+    let heads = ["strategy", "policy", "guards", "seed"].into_iter();
+    let mut write = |row: Vec<String>| writer.write_record(row).map_err(csv_error);
+    write(heads.chain(results.metrics.iter().map(|metric| metric.key)).map(str::to_owned).collect())?;
+    for row in &results.rows {
+        for run in &row.runs {
+            let mut cells = vec![row.name.clone(), row.policy.clone(), row.guards.clone().unwrap_or_default()];
+            cells.push(run.seed.to_string());
+            let values = results.metrics.iter().map(|metric| metric.value(&run.figures));
+            cells.extend(values.map(|value| value.map_or(String::new(), |value| value.to_string())));
+            write(cells)?;
+        }
+    }
+    into_bytes(writer)
+}
+
+/// Returns the time series as CSV, one row per run and bin.
+pub(super) fn csv_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
+    let mut writer = Writer::from_writer(Vec::new());
+    writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(csv_error)?;
+    for strategy in &storm.strategies {
+        for run in &strategy.runs {
+            let Some(timeline) = Timeline::from_figures(&run.figures) else {
+                continue;
+            };
+            let bins = timeline.attempts.len().max(timeline.successes.len());
+            for bin in 0..bins {
+                let count = |series: &[f64]| series.get(bin).copied().unwrap_or(0.0).to_string();
+                writer
+                    .write_record([
+                        &*strategy.name,
+                        &run.seed.to_string(),
+                        // Rounded to milliseconds, to hide the error of binary fractions.
+                        &((bin as f64 * timeline.bin_s * 1e3).round() / 1e3).to_string(),
+                        &count(&timeline.attempts),
+                        &if timeline.successes.is_empty() { String::new() } else { count(&timeline.successes) },
+                    ])
+                    .map_err(csv_error)?;
+            }
+        }
+    }
+    into_bytes(writer)
+}
+
+/// Returns rows as CSV.
+pub fn csv_text(rows: impl IntoIterator<Item = Vec<String>>) -> Result<Vec<u8>, CliError> {
+    let mut writer = Writer::from_writer(Vec::new());
+    rows.into_iter().try_for_each(|row| writer.write_record(row)).map_err(csv_error)?;
+    into_bytes(writer)
+}
+
+fn into_bytes(writer: Writer<Vec<u8>>) -> Result<Vec<u8>, CliError> {
+    writer.into_inner().map_err(|error| CliError::io("cannot write CSV", error.into_error()))
+}
+
+fn csv_error(error: csv::Error) -> CliError {
+    CliError::io("cannot write CSV", error)
+}
+
+/// Returns the table as Markdown, with the best value of each column in bold.
+pub(super) fn markdown(storm: &StormReport, results: &Results<'_>) -> String {
+    let mut out = markdown_text(&describe(storm)) + "\n\n";
+    let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
+    out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));
+    for (name, cells) in results.table(results.table_metrics()) {
+        let cells =
+            cells.iter().map(|cell| if cell.is_best { format!("**{}**", cell.text) } else { cell.text.clone() });
+        out.push_str(&format!("| {} | {} |\n", markdown_text(name), cells.collect::<Vec<_>>().join(" | ")));
+    }
+    out.push('\n');
+    for (name, policy, _) in results.policies() {
+        out.push_str(&format!("- {}: `{policy}`\n", markdown_text(&name)));
+    }
+    for remark in [unreliable_runs(storm), agreements(storm), measurements(storm)].into_iter().flatten() {
+        out.push_str(&format!("- {}\n", markdown_text(&remark)));
+    }
+    out
+}
+
+/// Escapes text so that it contains no markup. Line breaks become spaces, since they would end the table row.
+pub fn markdown_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Writes each chart to a file of its own.
+pub(super) fn write_charts(
+    storm: &StormReport,
+    results: &Results<'_>,
+    charts: &[Chart],
+    directory: &Path,
+) -> Result<(), CliError> {
+    for chart in charts {
+        let page = Page {
+            title: chart.title.to_owned(),
+            subject: describe(storm),
+            remarks: [Some(chart.caption.clone()), seeds(results)]
+                .into_iter()
+                .flatten()
+                .chain(conclusion(storm, results))
+                .chain(unreliable_runs(storm))
+                .filter(|remark| !remark.is_empty())
+                .collect(),
+        };
+        let target = Target::open(&directory.join(format!("{}.svg", chart.slug)))?;
+        target.write(document(&page, &chart.figures).as_bytes())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped() {
+        assert_eq!(markdown_text("a|b<i>*c*\n[x](y)`z`"), "a\\|b&lt;i&gt;\\*c\\* \\[x\\](y)\\`z\\`");
+    }
 }

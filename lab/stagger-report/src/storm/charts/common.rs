@@ -1,9 +1,9 @@
 //! Parts that several charts share.
 
 use stagger_sim::storm::{RunFigures, StormReport};
-
-use super::super::subject::{Subject, subjects};
 use stagger_terminal::plot::{Hue, Series, Shape};
+
+use crate::storm::subject::{Subject, subjects};
 
 /// Maximum number of intervals of a line, each of up to two points: what a screen can show.
 pub(super) const RESOLUTION: usize = 500;

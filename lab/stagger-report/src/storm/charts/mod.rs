@@ -1,12 +1,10 @@
 //! Charts of a storm, each generated from the document alone.
 
-mod active;
-mod all;
-mod arrivals;
-mod attempts;
 mod common;
-mod raster;
-mod recovery;
+mod over_time;
+mod per_client;
 mod trade_off;
 
-pub(super) use all::charts;
+pub(super) use over_time::{active, arrivals, recovery};
+pub(super) use per_client::{attempts, raster};
+pub(super) use trade_off::trade_off;

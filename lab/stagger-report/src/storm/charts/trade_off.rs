@@ -1,15 +1,13 @@
 use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormReport, StrategyReport};
-
-use super::super::metric::unit;
-use super::super::results::Results;
-use super::super::subject::subjects;
-use super::super::swept::name_of_curve;
-use super::common::{line, simulated_line};
-use crate::page::Chart;
 use stagger_terminal::plot::{Axis, Figure, Point, Series, Shape};
 
+use super::common::{line, simulated_line};
+use crate::page::Chart;
+use crate::storm::results::{Results, unit};
+use crate::storm::subject::{name_of_curve, subjects};
+
 /// Returns the chart of server load against client recovery time, one point per run.
-pub(super) fn chart(storm: &StormReport, results: &Results<'_>) -> Option<Chart> {
+pub(crate) fn trade_off(storm: &StormReport, results: &Results<'_>) -> Option<Chart> {
     let (cost, time) = axes(&storm.scenario)?;
     let value = |metric: &Metric, run: &RunReport| metric.value(&run.figures).map(MetricValue::as_f64);
     let points = |row: &StrategyReport| -> Vec<Point> {
