@@ -1,13 +1,13 @@
 use stagger_core::text::Compact;
 use stagger_lint::advise::{Advice, Candidate, ParetoFront};
-use stagger_sim::outage::DefaultGuards;
-
-use super::json::{rust, toml};
-use super::report::{self, figures};
 use stagger_report::page::{Front, delays, frame, headings};
+use stagger_sim::outage::DefaultGuards;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::svg::{escaped, inline};
 use stagger_terminal::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
+
+use super::json::{rust, toml};
+use super::report::{self, figures};
 
 /// Returns the advice as one self-contained page. `json` is the same advice as a document, and `command` the command line
 /// that reproduces it.

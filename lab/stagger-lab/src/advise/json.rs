@@ -1,12 +1,13 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_lint::advise::rust_code;
-use stagger_lint::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
+use stagger_lint::advise::{
+    Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation, rust_code,
+};
 use stagger_sim::outage::{DefaultGuards, Verdict};
-
-use super::commands;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::to_json;
+
+use super::commands;
 
 /// Output of `stagger advise --json`: schema `stagger.advise/1`.
 ///

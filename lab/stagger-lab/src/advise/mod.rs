@@ -3,14 +3,11 @@
 //! The questions, the decision tree and the search are in `stagger_lint::advise`; this module prompts for the answers and
 //! prints the result.
 
-mod args;
 mod command;
 mod commands;
 mod html;
 mod json;
-mod prompt;
 mod report;
 
-pub use args::AdviseArgs;
 pub(crate) use command::recommend;
-pub use command::run;
+pub use command::{AdviseArgs, run};

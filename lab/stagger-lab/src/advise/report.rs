@@ -2,11 +2,11 @@ use stagger_core::Policy;
 use stagger_core::text::Compact;
 use stagger_lint::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
 use stagger_sim::outage::{DefaultGuards, Verdict};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::plot::{Column, RenderOptions, Unit, paragraph, table};
 
 use super::commands;
 use super::json::{rust, toml};
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::plot::{Column, RenderOptions, Unit, paragraph, table};
 
 /// Columns of the table of outages.
 const OUTAGES: [Column; 5] = [

@@ -1,10 +1,8 @@
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
-
 use stagger_terminal::output::error::CliError;
 
 /// Findings that are known, and do not count: a file with the schema `stagger.check-baseline/1`.

@@ -1,15 +1,16 @@
 use std::process::ExitCode;
 
-use super::args::CheckArgs;
-use super::baseline::Baseline;
-use super::files::Detail;
-use super::result::CheckResult;
-use super::{html, json, outputs, report, rules, traces};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::target::Target;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{command_line, print, say};
 use stagger_terminal::plot::RenderOptions;
+
+use super::args::CheckArgs;
+use super::baseline::Baseline;
+use super::files::Detail;
+use super::result::CheckResult;
+use super::{html, json, outputs, report, rules, traces};
 
 /// Runs `stagger check`.
 pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {

@@ -2,12 +2,12 @@ use std::collections::HashSet;
 
 use stagger_core::Policy;
 use stagger_lint::{Finding, Severity};
+use stagger_report::page::{Front, delays, frame};
+use stagger_terminal::plot::svg::{escaped, inline};
 
 use super::files::{FileResult, Shown, shown};
 use super::report::counted;
 use super::result::{CheckResult, LogResult, PolicyResult};
-use stagger_report::page::{Front, delays, frame};
-use stagger_terminal::plot::svg::{escaped, inline};
 
 /// Returns the result as one self-contained page. `json` is the same result as a document, and `command` the command line
 /// that reproduces it.

@@ -1,11 +1,11 @@
 use serde::Serialize;
 use stagger_core::Policy;
 use stagger_lint::{DeploymentContext, Edit, Estimate, FileFinding, Finding, Place};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::to_json;
 
 use super::files::{FileResult, Note, UnusedFlag};
 use super::result::{CheckResult, LogResult, PolicyResult};
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::write::to_json;
 
 /// Output of `stagger check --json`: schema `stagger.check/1`.
 ///

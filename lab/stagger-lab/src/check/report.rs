@@ -2,10 +2,10 @@ use std::collections::HashSet;
 
 use anstyle::AnsiColor;
 use stagger_lint::{Finding, Rule, Severity};
+use stagger_terminal::plot::{RenderOptions, paragraph};
 
 use super::files::{Detail, section};
 use super::result::{CheckResult, LogResult, PolicyResult};
-use stagger_terminal::plot::{RenderOptions, paragraph};
 
 /// Returns the result as text for a terminal.
 pub(super) fn report(checked: &CheckResult, detail: Detail, options: RenderOptions) -> String {

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use stagger_core::Policy;
 use stagger_lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::policy_args::PolicyArgs;
+use stagger_terminal::subject::is_file;
 
 use super::args::CheckArgs;
 use super::baseline::{Baseline, Key};
 use super::files::FileResult;
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::policy_args::PolicyArgs;
-use stagger_terminal::subject::is_file;
 
 /// Everything that was checked, with the findings.
 pub(super) struct CheckResult {

@@ -1,6 +1,5 @@
 use serde::Serialize;
 use stagger_lint::Rule;
-
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::to_json;
 use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};

@@ -4,24 +4,14 @@
 //! its own page or from no page, so that another site can neither read from it nor make it compute. The engine, the findings
 //! and the advice are those of the other subcommands; nothing is read from or written to files.
 
-mod advise;
-mod args;
-mod assets;
 mod command;
-mod events;
 mod export;
 mod jobs;
 mod limits;
-mod listener;
-mod origin;
 mod policy;
-mod presets;
 mod question;
 mod race;
 mod reply;
 mod routes;
-mod sentence;
-mod test_code;
 
-pub use args::ServeArgs;
-pub use command::run;
+pub use command::{ServeArgs, run};

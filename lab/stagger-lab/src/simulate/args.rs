@@ -5,11 +5,11 @@ use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
+use stagger_report::storm::OutputArgs;
+use stagger_terminal::policy_args::PolicyArgs;
 
 use super::incident::Incident;
 use super::settings::MAX_SEEDS;
-use stagger_report::storm::OutputArgs;
-use stagger_terminal::policy_args::PolicyArgs;
 
 /// Simulate a retry storm in virtual time, and report the load on the server
 #[derive(Args, Clone, Debug)]

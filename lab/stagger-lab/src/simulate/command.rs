@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use stagger_core::Seed;
 use stagger_core::text::Compact;
+use stagger_report::storm::{Interrupt, Outputs, finish, parse_assertions};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::say;
+use stagger_terminal::plot::RenderOptions;
 
 use super::args::{ScenarioKind, SimulateArgs};
 use super::runs::simulate;
@@ -11,14 +16,6 @@ use super::settings::Request;
 use super::strategy::Plan;
 use super::system;
 use crate::check::{ConfigPolicy, policies_of};
-use stagger_report::storm::{Interrupt, Outputs, finish, parse_assertions};
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::say;
-use stagger_terminal::plot::RenderOptions;
-
-/// Maximum number of runs. The figures of all runs are kept in memory.
-pub(super) const MAX_RUNS: usize = 10_000;
 
 /// Runs `stagger simulate`.
 pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -111,7 +108,7 @@ fn name(found: &ConfigPolicy) -> String {
 }
 
 /// Runs a scenario, and writes the outputs.
-pub(super) fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     let plan = Plan::new(request, &args.policy)?;
     let assertions = parse_assertions(&request.assert, &plan.spec, false)?;
     let outputs = Outputs::open(&args.outputs)?;

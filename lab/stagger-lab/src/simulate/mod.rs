@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod guard_kinds;
 mod guards;
 mod incident;
 mod race;

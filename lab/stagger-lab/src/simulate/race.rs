@@ -1,17 +1,17 @@
 use std::collections::BTreeMap;
 
 use stagger_core::{Policy, Seed};
+use stagger_report::storm::short_name;
 use stagger_sim::Progress;
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 use stagger_sim::storm::StormReport;
+use stagger_terminal::output::error::CliError;
 
 use super::args::ScenarioKind;
 use super::runs::simulate_with_progress;
 use super::scenario::AnyScenario;
 use super::settings::{Request, Settings};
 use super::strategy::Plan;
-use stagger_report::storm::short_name;
-use stagger_terminal::output::error::CliError;
 
 /// A mass disconnect that is simulated with several policies and one seed, as `stagger simulate --compare` does.
 #[derive(Debug)]

@@ -3,13 +3,13 @@ use core::time::Duration;
 use std::thread;
 
 use stagger_core::Seed;
+use stagger_report::storm::{Interrupt, ProgressLine, RunCount};
 use stagger_sim::storm::{RunFigures, StormReport};
 use stagger_sim::{Progress, Sweep};
-
-use super::strategy::Plan;
-use stagger_report::storm::{Interrupt, ProgressLine, RunCount};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
+
+use super::strategy::Plan;
 
 /// Time between two checks for an interrupt, and between two updates of the progress line.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

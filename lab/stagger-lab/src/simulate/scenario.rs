@@ -1,17 +1,18 @@
 use core::time::Duration;
 
 use stagger_core::{Ratio, Seed};
+use stagger_report::storm::{SAMPLED_CLIENTS, parse};
 use stagger_sim::outage::{OutageScenarioBuilder, StoreFaults};
 use stagger_sim::reconnect::{FirstAttempt, ReconnectScenarioBuilder, RetryAfter};
 use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
 use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
+use stagger_terminal::output::error::CliError;
 
 use super::args::ScenarioKind;
-use super::guards::{Guards, parse_list, ratio};
+use super::guard_kinds::ratio;
+use super::guards::{Guards, parse_list};
 use super::settings::Settings;
 use super::strategy::Strategy;
-use stagger_report::storm::{SAMPLED_CLIENTS, parse};
-use stagger_terminal::output::error::CliError;
 
 /// Scenario of any kind.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
+use stagger_terminal::output::error::CliError;
 
 use super::args::{ScenarioKind, SimulateArgs};
-use stagger_terminal::output::error::CliError;
 
 /// Contents of a scenario file.
 #[derive(Debug, Default, Deserialize)]
@@ -101,6 +101,9 @@ struct Setting {
 /// Default seed of the first run, so that a simulation is reproducible without `--seed`.
 const SEED: u64 = 1;
 
+/// Maximum number of runs. The figures of all runs are kept in memory.
+pub(super) const MAX_RUNS: usize = 10_000;
+
 /// Maximum number of seeds, as for `--seeds`.
 pub(super) const MAX_SEEDS: u32 = 1_000;
 
@@ -180,11 +183,6 @@ impl Settings {
         };
         let Setting { text, origin, .. } = self.entries.remove(at);
         parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{origin}: {error}")))
-    }
-
-    /// Returns the names and texts of all settings that were given.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.entries.iter().map(|entry| (&*entry.name, &*entry.text))
     }
 
     /// Returns whether a setting was given.

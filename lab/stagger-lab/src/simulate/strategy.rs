@@ -1,16 +1,15 @@
 use std::collections::BTreeMap;
 
 use stagger_core::Policy;
-use stagger_sim::storm::{ScenarioSpec, SweptPart, SweptSetting};
-
-use super::command::MAX_RUNS;
-use super::guards::Guards;
-use super::scenario::AnyScenario;
-use super::settings::Request;
-use super::sweep::Sweep;
 use stagger_report::storm::{named_policies, number_duplicates};
+use stagger_sim::storm::{ScenarioSpec, SweptPart, SweptSetting};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;
+
+use super::guards::Guards;
+use super::scenario::AnyScenario;
+use super::settings::{MAX_RUNS, Request};
+use super::sweep::Sweep;
 
 /// Everything to run: the scenarios and the strategies that are compared.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 use core::time::Duration;
 
 use stagger_core::Policy;
-use stagger_core::text::{Compact, parse_duration};
-use stagger_core::text::{nearest, parse_number};
+use stagger_core::text::{Compact, nearest, parse_duration};
+use stagger_lint::parse_number;
 use stagger_sim::storm::{SweptPart, SweptSetting};
+use stagger_terminal::output::error::CliError;
 
 use super::args::SettingArgs;
-use super::command::MAX_RUNS;
-use stagger_terminal::output::error::CliError;
+use super::settings::MAX_RUNS;
 
 /// The values of several settings, all of which are combined with each other.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! Files that are checked: which they are, and what is found in them.
 
-mod find;
 mod notes;
 mod policies;
 mod read;

@@ -2,7 +2,6 @@ use std::collections::{HashMap, HashSet};
 
 use stagger_config::{Remark, RemarkKind, Span};
 use stagger_lint::config::ConfigFile;
-
 use stagger_terminal::plot::{RenderOptions, paragraph};
 
 /// Places of equal notes that are shown.

@@ -3,10 +3,9 @@ use std::path::Path;
 
 use stagger_config::{Entry, EntryKind, Limit, RetryBudget, read};
 use stagger_core::text::Compact;
-
-use super::find::Found;
-use super::read::text;
 use stagger_terminal::output::error::CliError;
+
+use super::read::{Found, text};
 
 /// A policy that a configuration of another system has.
 #[derive(Debug)]

@@ -3,11 +3,11 @@ use std::collections::HashSet;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use stagger_lint::{FileFinding, Finding, Fix, Place};
+use stagger_terminal::plot::{Glyphs, RenderOptions, paragraph};
 
 use super::notes::{self, NoteKind};
 use super::read::{FileResult, UnusedFlag};
 use crate::check::report::title;
-use stagger_terminal::plot::{Glyphs, RenderOptions, paragraph};
 
 /// How much is shown of what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,31 +1,24 @@
-use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use stagger_core::Seed;
+use stagger_report::metric::{failures, parse_conditions};
+use stagger_report::storm::{Condition, Interrupt, Outputs};
 use stagger_sim::system::{System, SystemFigures, SystemFile};
 use stagger_sim::{Progress, Sweep};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::terminal::Term;
+use stagger_terminal::output::write::say;
+use stagger_terminal::plot::RenderOptions;
 
-use super::charts::{charts, graph};
 use super::document::Document;
+use super::figures::metrics;
 use super::find::{frontier, search};
-use super::frontier::picture;
-use super::metric::metrics;
-use super::words::{conclusions, describe};
-use super::{csv, html, markdown, report};
+use super::write::write;
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::incident::Incident;
 use crate::simulate::runs::with_progress;
-use stagger_report::metric::{failures, parse_conditions};
-use stagger_report::storm::{Condition, Format, Interrupt, Outputs};
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::target::Target;
-use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::command_line;
-use stagger_terminal::output::write::{print, say, to_json};
-use stagger_terminal::plot::RenderOptions;
-use stagger_terminal::plot::svg::{Page, document as svg_document};
 
 /// The default seed of the first run.
 const SEED: u64 = 1;
@@ -119,40 +112,4 @@ fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term)
 fn conditions(lists: &[String], system: &System) -> Result<Vec<(String, Condition)>, CliError> {
     let document = Document::without_runs(system);
     parse_conditions(lists, &document.runs.first().map(|run| metrics(&document, run)).unwrap_or_default())
-}
-
-/// Writes all requested outputs. The summary goes to standard output, unless another output does.
-fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
-    let uses_stdout = outputs.uses_stdout();
-    let Outputs { targets, svg } = outputs;
-    let json = to_json(document)?;
-    if let Some(directory) = svg {
-        write_pictures(document, &directory)?;
-    }
-    for (format, target) in targets {
-        let bytes: Cow<'_, [u8]> = match format {
-            Format::Html => html::page(document, &json, &command_line()).into_bytes().into(),
-            Format::Csv => csv::figures(document)?.into(),
-            Format::CsvSeries => csv::series(document)?.into(),
-            Format::Markdown => markdown::text(document).into_bytes().into(),
-            Format::Json => json.as_bytes().into(),
-        };
-        target.write(&bytes)?;
-    }
-    if uses_stdout { Ok(()) } else { print(report::summary(document, options).as_bytes()) }
-}
-
-/// Writes each picture to a file of its own.
-fn write_pictures(document: &Document, directory: &Path) -> Result<(), CliError> {
-    if let Some(frontier) = &document.frontier {
-        Target::open(&directory.join("frontier.svg"))?.write(picture(frontier).document().as_bytes())?;
-    }
-    Target::open(&directory.join("graph.svg"))?.write(graph(document).document().as_bytes())?;
-    for chart in charts(document) {
-        let remarks = [chart.caption].into_iter().chain(conclusions(document)).filter(|text| !text.is_empty());
-        let page = Page { title: chart.title.to_owned(), subject: describe(document), remarks: remarks.collect() };
-        let target = Target::open(&directory.join(format!("{}.svg", chart.slug)))?;
-        target.write(svg_document(&page, &chart.figures).as_bytes())?;
-    }
-    Ok(())
 }

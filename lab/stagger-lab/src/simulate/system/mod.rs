@@ -2,16 +2,9 @@
 
 mod charts;
 mod command;
-mod csv;
 mod document;
+mod figures;
 mod find;
-mod frontier;
-mod html;
-mod markdown;
-mod metric;
-mod range;
-mod report;
-mod tables;
-mod words;
+mod write;
 
 pub(super) use command::run;

@@ -1,3 +1,8 @@
+//! The guards of a simulated client process: a small language of guards with settings.
+//!
+//! `tokens capacity=500+breaker consecutive=3, window ratio=10%` is a list of two: items are separated by commas, the
+//! guards of one process by plus signs, and settings by spaces. Nothing within parentheses separates.
+
 use core::fmt;
 use core::str::FromStr;
 
@@ -5,8 +10,7 @@ use stagger_core::Seed;
 use stagger_core::text::nearest;
 use stagger_sim::outage::ProcessGuards;
 
-use super::kinds::{AddGuard, KINDS, LEASE, Role};
-use super::words::{Words, split};
+use super::guard_kinds::{AddGuard, KINDS, LEASE, Role, Words, split};
 
 /// Guards of a client process: at most a budget, a circuit breaker, a quiet period and a pacer.
 #[derive(Clone)]
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn every_setting_of_every_kind_is_tried_above() {
-        let source = include_str!("guard.rs");
+        let source = include_str!("guards.rs");
         for kind in KINDS {
             for setting in kind.settings {
                 let text = format!("{} {setting}=", kind.keyword);

@@ -1,10 +1,87 @@
+//! Findings for other programs: annotations of GitHub, JUnit and SARIF.
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use stagger_lint::{FileFinding, Place, Rule, Severity};
-
-use crate::check::result::{CheckResult, Reported, Subject};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::to_json;
+use stagger_terminal::plot::svg::Element;
+
+use super::result::{CheckResult, Reported, Subject};
+
+/// Returns the findings as commands of GitHub Actions, which shows them at the lines of a pull request.
+pub(crate) fn annotations(checked: &CheckResult) -> String {
+    let subjects = checked.subjects();
+    let lines = subjects.iter().flat_map(|subject| subject.findings.iter().map(move |found| (subject, found)));
+    lines.map(|(subject, found)| annotation(subject, found)).collect()
+}
+
+fn annotation(subject: &Subject<'_>, found: &Reported<'_>) -> String {
+    let rule = found.finding.rule();
+    let command = match rule.severity() {
+        Severity::Warning => "warning",
+        _ => "notice",
+    };
+    let mut properties = Vec::new();
+    if let Some(file) = &subject.file {
+        properties.push(format!("file={}", property(file)));
+        if let Some(place) = found.placed.and_then(FileFinding::place) {
+            properties.push(format!("line={},endLine={}", place.line, place.end_line));
+            // Of several lines, GitHub wants no columns.
+            if place.line == place.end_line {
+                properties.push(format!("col={},endColumn={}", place.column, place.end_column.max(place.column)));
+            }
+        }
+    }
+    properties.push(format!("title={}", property(&format!("{}: {}", rule.code(), rule.title()))));
+    let text = if subject.file.is_some() { found.text() } else { format!("{}\n{}", subject.name, found.text()) };
+    format!("::{command} {}::{}\n", properties.join(","), data(&text))
+}
+
+/// Escapes a message.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes the value of a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// Returns the findings as JUnit XML: a suite for each file or policy, with a failed test for each finding, or one that passed.
+pub(crate) fn suites(checked: &CheckResult) -> String {
+    let subjects = checked.subjects();
+    let failures: usize = subjects.iter().map(|subject| subject.findings.len()).sum();
+    let tests: usize = subjects.iter().map(|subject| subject.findings.len().max(1)).sum();
+    let root = Element::new("testsuites").set("name", "stagger check");
+    let root = root.set("tests", tests.to_string()).set("failures", failures.to_string()).set("errors", "0");
+    let suites: Vec<_> = subjects.iter().map(suite).collect();
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", root.children(&suites))
+}
+
+fn suite(subject: &Subject<'_>) -> Element {
+    let count = subject.findings.len();
+    let suite = Element::new("testsuite").set("name", &subject.name).set("tests", count.max(1).to_string());
+    let suite = suite.set("failures", count.to_string()).set("errors", "0");
+    if count == 0 {
+        return suite.child(&Element::new("testcase").set("name", "no findings").set("classname", &subject.name));
+    }
+    let cases: Vec<_> = subject
+        .findings
+        .iter()
+        .map(|found| {
+            let rule = found.finding.rule();
+            let place = found.placed.and_then(FileFinding::place);
+            let at = place.map_or(String::new(), |place| format!(" at {place}"));
+            let case =
+                Element::new("testcase").set("name", format!("{}{at}", rule.code())).set("classname", &subject.name);
+            let case = place.map_or(case.clone(), |place| case.set("line", place.line.to_string()));
+            let failure = Element::new("failure").set("type", rule.severity().name()).set("message", rule.title());
+            case.child(&failure.text(&found.text()))
+        })
+        .collect();
+    suite.children(&cases)
+}
 
 /// What stays as it is in the path of a URI.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');

@@ -1,0 +1,233 @@
+//! The figures of a system as assertions, tables and sentences have them.
+
+use stagger_report::metric::{Metric, VerdictEntry, seconds, share};
+use stagger_sim::storm::Quantity;
+use stagger_terminal::plot::Unit;
+
+use super::document::{Document, RunEntry};
+use super::find::SearchEntry;
+
+/// Returns the figures of a run: of the system, of the services as `NAME.figure`, and of the edges as `FROM/TO.figure`.
+pub(super) fn metrics(document: &Document, run: &RunEntry) -> Vec<Metric> {
+    use Quantity::{Bool, Count, Number, Ratio, Seconds, Verdict};
+    let verdict = VerdictEntry::ALL.iter().position(|(_, verdict)| *verdict == run.verdict);
+    let mut all: Vec<(String, Quantity, Option<f64>)> = [
+        ("verdict", Verdict, verdict.map(|position| position as f64)),
+        ("metastable", Bool, Some(f64::from(u8::from(run.metastable)))),
+        ("down_before_fault", Bool, Some(f64::from(u8::from(run.down_before_fault)))),
+        ("fell_at_s", Seconds, run.fell_at_s),
+        ("recovery_s", Seconds, run.recovery_s),
+        ("success_ratio", Ratio, Some(run.success_ratio)),
+        ("success_ratio_during_fault", Ratio, Some(run.success_ratio_during_fault)),
+        ("final_success_ratio", Ratio, Some(run.final_success_ratio)),
+        ("amplification", Number, Some(run.amplification)),
+    ]
+    .map(|(key, quantity, value)| (key.to_owned(), quantity, value))
+    .into();
+    for (service, of) in document.system.services.iter().zip(&run.services) {
+        let figures = [
+            ("throughput", Number, of.throughput),
+            ("goodput", Number, of.goodput),
+            ("wasted_ratio", Ratio, of.wasted_ratio),
+            ("refused", Count, of.refused as f64),
+            ("dropped", Count, of.dropped as f64),
+            ("peak", Count, f64::from(of.peak)),
+        ];
+        let figures = figures.map(|(key, quantity, value)| (format!("{}.{key}", service.name), quantity, Some(value)));
+        all.extend(figures);
+    }
+    for (edge, of) in document.system.edges.iter().zip(&run.edges) {
+        let figures = [
+            ("attempts_per_request", Number, of.attempts_per_request),
+            ("attempts_per_request_during_fault", Number, of.attempts_per_request_during_fault),
+            ("timed_out", Count, of.timed_out as f64),
+            ("cached", Count, of.cached as f64),
+        ];
+        let name = format!("{}/{}", edge.from, edge.to);
+        all.extend(figures.map(|(key, quantity, value)| (format!("{name}.{key}"), quantity, Some(value))));
+    }
+    all.into_iter().map(|(key, quantity, value)| Metric { key, quantity, value }).collect()
+}
+
+/// Returns the mean of a figure over the runs; `None` if it does not exist for at least one of them.
+pub(super) fn mean<T>(runs: &[RunEntry], of: impl Fn(&RunEntry) -> T) -> Option<f64>
+where
+    T: Into<Option<f64>>,
+{
+    let sum: Option<f64> = runs.iter().map(|run| of(run).into()).sum();
+    sum.filter(|_| !runs.is_empty()).map(|sum| sum / runs.len() as f64)
+}
+
+/// A table of figures: headings, and rows of texts. The first column is a name.
+pub(super) struct Table {
+    pub(super) title: &'static str,
+    /// Each with whether it is dropped from a narrow table.
+    pub(super) heads: Vec<(&'static str, bool)>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// Returns the tables of a document: edges and services.
+pub(super) fn tables(document: &Document) -> [Table; 2] {
+    [edges(document), services(document)]
+}
+
+fn edges(document: &Document) -> Table {
+    let (runs, has_cache) =
+        (&document.runs, document.runs.iter().any(|run| run.edges.iter().any(|edge| edge.cached > 0)));
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let rows = document.system.edges.iter().enumerate().map(|(nth, edge)| {
+        let mut row = vec![
+            format!("{} → {}", edge.from, edge.to),
+            number(mean(runs, |run| run.edges[nth].attempts_per_request)),
+            number(mean(runs, |run| run.edges[nth].attempts_per_request_during_fault)),
+            edge.worst_attempts_per_request.map_or("no limit".to_owned(), |most| format!("{most}")),
+            count(mean(runs, |run| run.edges[nth].timed_out as f64)),
+        ];
+        if has_cache {
+            row.push(count(mean(runs, |run| run.edges[nth].cached as f64)));
+        }
+        row
+    });
+    let mut heads = vec![
+        ("edge", false),
+        ("attempts per request", false),
+        ("during trigger", true),
+        ("at most", true),
+        ("timed out", true),
+    ];
+    if has_cache {
+        heads.push(("from cache", true));
+    }
+    Table { title: "Edges", heads, rows: rows.collect() }
+}
+
+fn services(document: &Document) -> Table {
+    let runs = &document.runs;
+    let rows = document.system.services.iter().enumerate().map(|(nth, service)| {
+        let rate = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+        vec![
+            service.name.clone(),
+            format!("{:.0}%", 100.0 * service.load / service.capacity),
+            rate(mean(runs, |run| run.services[nth].goodput)),
+            mean(runs, |run| run.services[nth].wasted_ratio).map_or("-".to_owned(), share),
+            count(mean(runs, |run| f64::from(run.services[nth].peak))),
+            count(mean(runs, |run| run.services[nth].refused as f64)),
+            count(mean(runs, |run| run.services[nth].dropped as f64)),
+        ]
+    });
+    let heads = vec![
+        ("service", false),
+        ("load", true),
+        ("goodput per s", false),
+        ("wasted work", false),
+        ("longest queue", true),
+        ("refused", true),
+        ("dropped", true),
+    ];
+    Table { title: "Services", heads, rows: rows.collect() }
+}
+
+fn count(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| Unit::Count.label(value.round()))
+}
+
+/// Describes the system in one line.
+pub(super) fn describe(document: &Document) -> String {
+    let system = &document.system;
+    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let mut text = format!(
+        "{}: {} requests/s, {}, {}",
+        document.file,
+        Unit::Count.label(system.rate),
+        count(system.services.len(), "service"),
+        count(system.edges.len(), "edge"),
+    );
+    for trigger in &system.triggers {
+        text.push_str(&format!("; {trigger}"));
+    }
+    if system.triggers.is_empty() {
+        text.push_str("; no trigger");
+    }
+    format!("{text}; horizon {}", seconds(system.horizon_s))
+}
+
+/// Says what became of the system, and what its retries cost.
+pub(crate) fn conclusions(document: &Document) -> Vec<String> {
+    let runs = &document.runs;
+    let of = |verdict| runs.iter().filter(|run| run.verdict == verdict).count();
+    let counts = VerdictEntry::ALL.map(|(_, verdict)| (verdict, of(verdict)));
+    let words = counts.into_iter().filter(|(_, count)| *count > 0).map(|(verdict, count)| {
+        let words = match verdict {
+            VerdictEntry::NeverFell => "never fell",
+            VerdictEntry::Recovered => "recovered",
+            VerdictEntry::Relapsed => "relapsed",
+            VerdictEntry::StillDown => "still down at the horizon",
+        };
+        if runs.len() == 1 { words.to_owned() } else { format!("{words} with {count} of {} seeds", runs.len()) }
+    });
+    let mut out = vec![format!("verdict: {}", words.collect::<Vec<_>>().join(", "))];
+    let down = runs.iter().filter(|run| run.metastable).count();
+    if let [run] = &runs[..] {
+        match (run.verdict, run.recovery_s, run.fell_at_s) {
+            (VerdictEntry::Recovered, Some(after), _) => out[0] += &format!(", {} after the trigger", seconds(after)),
+            (VerdictEntry::StillDown, _, Some(at)) => out[0] += &format!(", since {}", seconds(at)),
+            _ => {}
+        }
+        if run.verdict == VerdictEntry::Relapsed {
+            out[0] += if run.metastable { ", and down at the horizon" } else { ", and up at the horizon" };
+        }
+    } else if let Some(after) =
+        mean(runs, |run| run.recovery_s).filter(|_| down == 0 && of(VerdictEntry::NeverFell) == 0)
+    {
+        out[0] += &format!(", {} after the trigger on average", seconds(after));
+    }
+    let success = mean(runs, |run| run.success_ratio).unwrap_or(0.0);
+    let last = mean(runs, |run| run.final_success_ratio).unwrap_or(0.0);
+    out.push(format!(
+        "served: {} of the requests from the start of the trigger, {} at the end",
+        share(success),
+        share(last)
+    ));
+    if runs.iter().any(|run| run.down_before_fault) {
+        let count = runs.iter().filter(|run| run.down_before_fault).count();
+        out.push(format!(
+            "{count} of {} runs were down before the trigger: random variation overloads the system",
+            runs.len()
+        ));
+    }
+    if down > 0 {
+        out.push(sustained(document));
+    }
+    out.extend(document.search.iter().flat_map(SearchEntry::sentences));
+    out
+}
+
+/// Says what keeps the system down: the edge with most attempts, and the service that wastes most of its work.
+fn sustained(document: &Document) -> String {
+    let (system, runs) = (&document.system, &document.runs);
+    let attempts = |nth: usize| mean(runs, |run| run.edges[nth].attempts_per_request).unwrap_or(0.0);
+    let wasted = |nth: usize| mean(runs, |run| run.services[nth].wasted_ratio).unwrap_or(0.0);
+    let edge = (0..system.edges.len()).max_by(|a, b| attempts(*a).total_cmp(&attempts(*b)));
+    let service = (0..system.services.len()).max_by(|a, b| wasted(*a).total_cmp(&wasted(*b)));
+    let edge = edge.map_or(String::new(), |nth| {
+        let edge = &system.edges[nth];
+        format!("{:.1} attempts per request from {} to {}", attempts(nth), edge.from, edge.to)
+    });
+    let service = service.map_or(String::new(), |nth| {
+        format!(
+            "{} of the work of {} is for callers that have given up or fail",
+            share(wasted(nth)),
+            system.services[nth].name
+        )
+    });
+    format!("what keeps it down: {edge}; {service}")
+}
+
+/// Names the seeds.
+pub(super) fn seeds(document: &Document) -> String {
+    match &document.runs[..] {
+        [] => String::new(),
+        [run] => format!("seed {}", run.seed),
+        [first, .., last] => format!("means of {} runs, seeds {} to {}", document.runs.len(), first.seed, last.seed),
+    }
+}
