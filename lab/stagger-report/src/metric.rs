@@ -55,12 +55,14 @@ pub fn parse_conditions(lists: &[String], known: &[Metric]) -> Result<Vec<(Strin
 
 /// Returns a sentence for each condition that these figures do not meet. `whose` says which run they belong to.
 pub fn failures(of: &[Metric], conditions: &[(String, Condition)], whose: &str) -> Vec<String> {
-    let failure = |(key, condition): &(String, Condition)| {
-        let metric = of.iter().find(|metric| metric.key == *key)?;
-        let holds = condition.holds(metric.value);
-        (!holds).then(|| format!("{}: {key} is {} {whose}", condition.text, metric.text()))
-    };
-    conditions.iter().filter_map(failure).collect()
+    let mut failures = Vec::new();
+    for (key, condition) in conditions {
+        let Some(metric) = of.iter().find(|metric| metric.key == *key) else { continue };
+        if !condition.holds(metric.value) {
+            failures.push(format!("{}: {key} is {} {whose}", condition.text, metric.text()));
+        }
+    }
+    failures
 }
 
 pub fn seconds(value: f64) -> String {

@@ -21,7 +21,7 @@ pub struct Front<'a> {
 }
 
 /// Returns the content security policy of every page: its own styles and its own script, and nothing from elsewhere.
-pub fn security_policy() -> String {
+fn security_policy() -> String {
     format!(
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{}'; base-uri 'none'; \
          form-action 'none'",
@@ -135,7 +135,10 @@ pub fn delays(policies: &[(&str, &Policy)]) -> Vec<Figure> {
 
 /// Returns the shortest and the longest delay before each retry that is shown.
 fn spans(policy: &Policy) -> Vec<Span> {
-    let last = policy.max_attempts().map_or(MAX_RETRIES, |most| most.get().saturating_sub(1).min(MAX_RETRIES));
+    let last = match policy.max_attempts() {
+        Some(most) => most.get().saturating_sub(1).min(MAX_RETRIES),
+        None => MAX_RETRIES,
+    };
     let span = |retry: u32| {
         let (low, high) = policy.bounds(retry)?;
         Some(Span { x: f64::from(retry), low: low.as_secs_f64(), high: high.as_secs_f64() })

@@ -97,17 +97,20 @@ impl Asserted {
                 (value, metric.key, format(metric, value))
             }
             Self::Agreement => {
-                let agreement = run.measured.as_ref().and_then(|measured| measured.agreement.as_ref());
-                let agrees = agreement.and_then(|agreement| agreement.agrees);
-                let text = match agrees {
-                    Some(true) => "yes",
-                    Some(false) => "no",
-                    None => "unknown (an unreliable run)",
+                let (value, text) = match agrees(run) {
+                    Some(true) => (Some(1.0), "yes"),
+                    Some(false) => (Some(0.0), "no"),
+                    None => (None, "unknown (an unreliable run)"),
                 };
-                (agrees.map(|agrees| f64::from(u8::from(agrees))), AGREES, text.to_owned())
+                (value, AGREES, text.to_owned())
             }
         }
     }
+}
+
+/// Returns whether a measured run agrees with its simulations; `None` if nothing says so.
+fn agrees(run: &RunReport) -> Option<bool> {
+    run.measured.as_ref()?.agreement.as_ref()?.agrees
 }
 
 impl Condition {
@@ -145,7 +148,10 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
             &VerdictKind::ALL.map(|verdict| (verdict.name(), MetricValue::Verdict(verdict).as_f64())),
         ),
         _ => {
-            let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+            let (number, divisor) = match text.strip_suffix('%') {
+                Some(percent) => (percent, 100.0),
+                None => (text, 1.0),
+            };
             parse_number(number)
                 .map(|number| number / divisor)
                 .map_err(|_| format!("`{text}` is not a number; expected a form like 600, 10k, 2.5 or 95%"))

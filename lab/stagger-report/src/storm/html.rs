@@ -163,14 +163,17 @@ pub(super) fn key_rows(storm: &StormReport, results: &Results<'_>) -> Vec<KeyRow
         let capacity = capacity(storm.scenario_of(&storm.strategies[policy.row]));
         let cell = |(key, column): &(&str, Vec<Cell>)| {
             let Cell { value, text, is_best } = column[policy.row].clone();
-            let times = capacity.filter(|_| *key == PEAK).zip(value).map(|(capacity, peak)| peak / capacity);
-            let simulated = policy.simulated.map(|row| format!("simulated {}", column[row].text));
-            KeyCell {
-                text,
-                notes: times.map(against_capacity).into_iter().chain(simulated).collect(),
-                is_best,
-                is_over: times.is_some_and(|times| times > 1.0),
+            let mut shown = KeyCell { text, notes: Vec::new(), is_best, is_over: false };
+            if *key == PEAK
+                && let (Some(capacity), Some(peak)) = (capacity, value)
+            {
+                shown.notes.push(against_capacity(peak / capacity));
+                shown.is_over = peak > capacity;
             }
+            if let Some(row) = policy.simulated {
+                shown.notes.push(format!("simulated {}", column[row].text));
+            }
+            shown
         };
         KeyRow { name: policy.name.to_owned(), cells: columns.iter().map(cell).collect() }
     };

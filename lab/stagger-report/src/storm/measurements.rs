@@ -116,9 +116,9 @@ fn describe(measured: &Measurements) -> String {
     if let Some(share) = measured.peak_cpu_ratio {
         parts.push(format!("peak CPU usage {:.0}% in one second", share * 100.0));
     }
-    let dropped = measured.listen_overflows.zip(measured.listen_drops);
-    parts.push(match (dropped, measured.syn_retransmits, measured.segments_retransmitted) {
-        (Some((overflows, drops)), Some(syns), Some(segments)) => format!(
+    let (overflows, drops) = (measured.listen_overflows, measured.listen_drops);
+    parts.push(match (overflows, drops, measured.syn_retransmits, measured.segments_retransmitted) {
+        (Some(overflows), Some(drops), Some(syns), Some(segments)) => format!(
             "listen overflows {}, listen drops {}, SYN retransmits {}, segment retransmits {}",
             count(overflows),
             count(drops),

@@ -100,7 +100,7 @@ impl Runs<'_> {
     /// Returns the verdict of all runs, if they have the same.
     fn verdict(&self) -> Option<VerdictKind> {
         let first = self.runs.first()?.verdict;
-        self.runs.iter().all(|run| run.verdict == first).then_some(first)
+        if self.runs.iter().all(|run| run.verdict == first) { Some(first) } else { None }
     }
 
     /// Returns the name, with the mean time that belongs to the verdict.
@@ -262,7 +262,10 @@ impl<'a> Point<'a> {
             .filter_map(|run| if let RunFigures::Outage(report) = &run.figures { Some(report) } else { None })
             .collect();
         let count = |is: fn(&OutageReport) -> bool| reports.iter().filter(|report| is(report)).count();
-        (!reports.is_empty()).then_some(Self {
+        if reports.is_empty() {
+            return None;
+        }
+        Some(Self {
             value,
             runs: reports.len(),
             down: count(|report| report.metastable),

@@ -30,10 +30,12 @@ impl Interrupt {
         for signal in [SIGINT, SIGTERM] {
             let requested = || Arc::clone(&interrupt.requested);
             // The order matters: the first signal finds the flag unset, the second one finds it set.
-            register_usize(signal, Arc::clone(&interrupt.signal), signal.unsigned_abs() as usize)
-                .and_then(|_| register_conditional_default(signal, requested()))
-                .and_then(|_| register(signal, requested()))
-                .map_err(|source| CliError::io("cannot install the signal handler", source))?;
+            let registered = (|| {
+                register_usize(signal, Arc::clone(&interrupt.signal), signal.unsigned_abs() as usize)?;
+                register_conditional_default(signal, requested())?;
+                register(signal, requested())
+            })();
+            registered.map_err(|source| CliError::io("cannot install the signal handler", source))?;
         }
         Ok(interrupt)
     }
@@ -65,12 +67,15 @@ const SHOW_AFTER: Duration = Duration::from_millis(400);
 impl ProgressLine {
     /// Creates a progress line; it stays hidden unless standard error can redraw lines.
     pub fn new(term: &Term) -> Self {
-        Self { started: term.stderr.redraws.then(Instant::now), is_drawn: false }
+        let started = if term.stderr.redraws { Some(Instant::now()) } else { None };
+        Self { started, is_drawn: false }
     }
 
     /// Redraws the line with this text.
     pub fn update(&mut self, text: impl FnOnce() -> String) {
-        if self.started.is_some_and(|started| started.elapsed() >= SHOW_AFTER) {
+        if let Some(started) = self.started
+            && started.elapsed() >= SHOW_AFTER
+        {
             let room = stderr_width().saturating_sub(1);
             let text: String = text().chars().take(room).collect();
             // The line is optional, so ignore write errors.

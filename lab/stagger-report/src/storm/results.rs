@@ -239,7 +239,7 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
         if let Some(processes) = spec.processes {
             text.push_str(&format!(", {} processes", count(f64::from(processes))));
         }
-        text.push_str(&spec.store.map_or(String::new(), describe_store));
+        text.push_str(&describe_store(spec.store));
         match (spec.retry_after, spec.retry_after_s) {
             (_, Some(delay)) => text.push_str(&format!(", Retry-After {}", time(delay))),
             (RetryAfterSpec::Staggered, _) => text.push_str(", staggered Retry-After"),
@@ -265,7 +265,7 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
             },
             time(spec.start_s),
             time(spec.start_s + spec.duration_s),
-            spec.store.map_or(String::new(), describe_store),
+            describe_store(spec.store),
         ),
         ScenarioSpec::Occ(spec) => format!(
             "occ: {} clients write one row; one-way latency {}, standard deviation {}",
@@ -278,7 +278,8 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
 }
 
 /// Describes what happens to the store of a lease, beginning with a comma.
-fn describe_store(store: StoreSpec) -> String {
+fn describe_store(store: Option<StoreSpec>) -> String {
+    let Some(store) = store else { return String::new() };
     let time = |s: f64| Unit::Seconds.label(s);
     let mut text = String::new();
     if let Some([from, until]) = store.down_s {

@@ -30,7 +30,10 @@ pub(super) fn subjects(storm: &StormReport) -> Vec<Subject<'_>> {
 
 /// Returns the name of the policy of a row, which a measured row has with an addition.
 pub(super) fn policy_name(row: &StrategyReport) -> &str {
-    row.name.strip_suffix(MEASURED).filter(|_| is_measured(row)).unwrap_or(&row.name)
+    match row.name.strip_suffix(MEASURED) {
+        Some(name) if is_measured(row) => name,
+        _ => &row.name,
+    }
 }
 
 /// Returns whether a row has figures of a real run.

@@ -38,7 +38,9 @@ pub(super) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
         results.table(results.table_metrics()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
             let mut row: Vec<Cell> = vec![without_control(name).into()];
             row.extend(cells.into_iter().map(|cell| if cell.is_best { bold(cell.text) } else { cell.text.into() }));
-            if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::from_figures(&run.figures)) {
+            if let Some(first) = strategy.runs.first()
+                && let Some(timeline) = Timeline::from_figures(&first.figures)
+            {
                 let arrivals = resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH);
                 row.push(sparkline(&arrivals, options.glyphs).into());
             }
@@ -122,12 +124,17 @@ fn within_capacity(storm: &StormReport, results: &Results<'_>) -> String {
         ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => spec.rate,
         _ => f64::INFINITY,
     });
-    let column = results.metric("peak_100ms").map_or_else(Vec::new, |peak| results.column(peak));
-    let bursts = results.rows.iter().zip(column).zip(rates).filter_map(|((row, cell), rate)| {
-        let times = cell.value? / (rate * BURST_S);
-        (times >= NOTABLE_BURST && cell.value? >= FEWEST_IN_BURST).then_some((times, row, cell))
-    });
-    match bursts.max_by(|(a, ..), (b, ..)| a.total_cmp(b)) {
+    let Some(peak) = results.metric("peak_100ms") else { return within.to_owned() };
+    let column = results.column(peak);
+    let mut bursts = Vec::new();
+    for ((row, cell), rate) in results.rows.iter().zip(column).zip(rates) {
+        let Some(attempts) = cell.value else { continue };
+        let times = attempts / (rate * BURST_S);
+        if times >= NOTABLE_BURST && attempts >= FEWEST_IN_BURST {
+            bursts.push((times, row, cell));
+        }
+    }
+    match bursts.into_iter().max_by(|(a, ..), (b, ..)| a.total_cmp(b)) {
         None => within.to_owned(),
         Some((times, row, cell)) => format!(
             "{within}, but {} sends {} attempts within 100ms, {times:.1} times what it accepts in that time",

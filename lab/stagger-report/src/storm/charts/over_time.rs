@@ -111,7 +111,7 @@ pub(crate) fn active(storm: &StormReport) -> Option<Chart> {
             let (mut levels, mut bin_s) = (timeline.successes, timeline.bin_s);
             let bins = (until / bin_s).ceil() as usize;
             if !is_sum {
-                // Bins of 100 ms are too noisy. An incomplete last second would options like a drop.
+                // Bins of 100 ms are too noisy. An incomplete last second would look like a drop.
                 levels = levels.chunks_exact(TENTHS).map(|second| second.iter().sum()).collect();
                 bin_s *= TENTHS as f64;
             } else {
@@ -153,7 +153,7 @@ pub(crate) fn active(storm: &StormReport) -> Option<Chart> {
             description: format!("{title}, up to {}.", Unit::Count.label(target)),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
             y: Axis::new(label, Unit::Count).including(0.0),
-            series: is_common.then_some(target_line).into_iter().chain(lines).collect(),
+            series: if is_common { [target_line].into_iter().chain(lines).collect() } else { lines.collect() },
         }],
         logarithmic: Vec::new(),
         heads,
@@ -217,9 +217,9 @@ pub(crate) fn recovery(storm: &StormReport) -> Option<Chart> {
     let mut heads = vec!["share of the clients".to_owned()];
     heads.extend(curves.iter().map(|(_, name, _)| format!("recovered after, {name}")));
     let row = |share: &f64| {
-        let time = |(_, _, curve): &(usize, &str, Vec<Point>)| {
-            reached(curve, *share)
-                .map_or("never".to_owned(), |point| Unit::Seconds.label((point.x * 10.0).round() / 10.0))
+        let time = |(_, _, curve): &(usize, &str, Vec<Point>)| match reached(curve, *share) {
+            Some(point) => Unit::Seconds.label((point.x * 10.0).round() / 10.0),
+            None => "never".to_owned(),
         };
         [Unit::Share.label(*share)].into_iter().chain(curves.iter().map(time)).collect()
     };

@@ -30,9 +30,11 @@ pub(crate) fn trade_off(storm: &StormReport, results: &Results<'_>) -> Option<Ch
     if families.iter().map(|(_, points)| points.len()).sum::<usize>() < 2 {
         return None;
     }
-    let curves = families.iter().enumerate().filter(|_| families.len() < policies.len());
-    let mut series: Vec<Series> =
-        curves.map(|(nth, (name, curve))| line(name, nth, Shape::Line(curve.clone()))).collect();
+    let mut series: Vec<Series> = Vec::new();
+    if families.len() < policies.len() {
+        let lines = families.iter().enumerate();
+        series.extend(lines.map(|(nth, (name, curve))| line(name, nth, Shape::Line(curve.clone()))));
+    }
     series
         .extend(families.iter().enumerate().map(|(nth, (name, curve))| line(name, nth, Shape::Points(curve.clone()))));
     series.extend(simulations.into_iter().map(|(nth, points)| simulated_line(nth, Shape::Points(points))));
