@@ -83,13 +83,17 @@ impl FileArgs {
     pub fn export(&self, policy: &PolicyArgs, of: Option<&ConfigPolicy>, term: &Term) -> Result<ExitCode, CliError> {
         let Some(system) = self.export else { return Ok(ExitCode::SUCCESS) };
         let mut circumstances = Circumstances::default();
-        if let Some(timeout) = self.attempt_timeout.or(of.and_then(|of| of.attempt)) {
+        let (attempt, overall, budget) = match of {
+            Some(of) => (of.attempt, of.overall, of.budget),
+            None => (None, None, None),
+        };
+        if let Some(timeout) = self.attempt_timeout.or(attempt) {
             circumstances = circumstances.attempt_timeout(timeout);
         }
-        if let Some(timeout) = self.within.or(of.and_then(|of| of.overall)) {
+        if let Some(timeout) = self.within.or(overall) {
             circumstances = circumstances.timeout(timeout);
         }
-        if let Some(budget) = self.guards.or(of.and_then(|of| of.budget)) {
+        if let Some(budget) = self.guards.or(budget) {
             circumstances = circumstances.budget(budget);
         }
         let exported = system.policy(&policy.policy()?, &circumstances)?;
@@ -164,14 +168,21 @@ fn unknown(word: &str, known: impl Iterator<Item = &'static str> + Clone, what: 
 }
 
 fn count(text: &str) -> Result<u32, String> {
-    let number = parse_number(text).ok().filter(|number| number.fract() == 0.0 && *number <= f64::from(u32::MAX));
-    number.map(|number| number as u32).ok_or_else(|| format!("`{text}` is not a whole number, such as 100"))
+    match parse_number(text) {
+        Ok(number) if number.fract() == 0.0 && number <= f64::from(u32::MAX) => Ok(number as u32),
+        _ => Err(format!("`{text}` is not a whole number, such as 100")),
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
-    let share = parse_number(number).ok().map(|number| number / whole);
-    share.ok_or_else(|| format!("`{text}` is not a share, such as 10% or 0.1"))
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    match parse_number(number) {
+        Ok(number) => Ok(number / whole),
+        Err(_) => Err(format!("`{text}` is not a share, such as 10% or 0.1")),
+    }
 }
 
 pub(super) fn length(text: &str) -> Result<Duration, String> {

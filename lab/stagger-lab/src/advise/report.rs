@@ -38,11 +38,14 @@ pub(super) fn verdict(advice: &Advice) -> &'static str {
 
 /// Returns the commands that show what the advice says.
 pub(super) fn commands_shown(advice: &Advice, policy: &Policy, seed: u64) -> Vec<String> {
-    let shown = [
-        advice.front().and_then(|front| commands::disconnect(front, seed)),
-        advice.guard_trial().and_then(|trial| commands::guards(trial, policy, seed)),
-    ];
-    shown.into_iter().flatten().collect()
+    let mut shown = Vec::new();
+    if let Some(front) = advice.front() {
+        shown.extend(commands::disconnect(front, seed));
+    }
+    if let Some(trial) = advice.guard_trial() {
+        shown.extend(commands::guards(trial, policy, seed));
+    }
+    shown
 }
 
 /// Returns the advice as text for a terminal.

@@ -58,9 +58,11 @@ fn title(checked: &PolicyResult) -> String {
 
 /// Returns the section of a policy: its delays, and those of the fixed one beside them, with the findings.
 fn policy_section(checked: &PolicyResult) -> String {
-    let fixed = checked.fixed.as_ref().filter(|_| !checked.findings.is_empty());
-    let pictures: Vec<(&str, &Policy)> =
-        [("as it is", &checked.policy)].into_iter().chain(fixed.map(|policy| ("fixed", policy))).collect();
+    let fixed = if checked.findings.is_empty() { None } else { checked.fixed.as_ref() };
+    let mut pictures: Vec<(&str, &Policy)> = vec![("as it is", &checked.policy)];
+    if let Some(policy) = fixed {
+        pictures.push(("fixed", policy));
+    }
     let code = |what: &str, policy: &Policy| format!("<p>{what}<code>{}</code></p>\n", escaped(&policy.to_string()));
     let mut out = format!("<section>\n<h2>{}</h2>\n", escaped(&title(checked)));
     out.push_str(&inline(&delays(&pictures)));

@@ -71,11 +71,14 @@ fn suite(subject: &Subject<'_>) -> Element {
         .iter()
         .map(|found| {
             let rule = found.finding.rule();
-            let place = found.placed.and_then(FileFinding::place);
-            let at = place.map_or(String::new(), |place| format!(" at {place}"));
-            let case =
-                Element::new("testcase").set("name", format!("{}{at}", rule.code())).set("classname", &subject.name);
-            let case = place.map_or(case.clone(), |place| case.set("line", place.line.to_string()));
+            let case = Element::new("testcase");
+            let case = match found.placed.and_then(FileFinding::place) {
+                Some(place) => case
+                    .set("name", format!("{} at {place}", rule.code()))
+                    .set("classname", &subject.name)
+                    .set("line", place.line.to_string()),
+                None => case.set("name", rule.code()).set("classname", &subject.name),
+            };
             let failure = Element::new("failure").set("type", rule.severity().name()).set("message", rule.title());
             case.child(&failure.text(&found.text()))
         })
@@ -149,9 +152,10 @@ fn result(subject: &Subject<'_>, found: &Reported<'_>, rules: &[&Rule]) -> Value
         result["locations"][0]["logicalLocations"] = logical;
     }
     result["partialFingerprints"] = json!({ "stagger/v1": found.key(file).to_string() });
-    let edits =
-        found.placed.and_then(FileFinding::fix).map(|fix| (fix, fix.edits())).filter(|(_, edits)| !edits.is_empty());
-    if let Some((fix, edits)) = edits {
+    if let Some(fix) = found.placed.and_then(FileFinding::fix)
+        && !fix.edits().is_empty()
+    {
+        let edits = fix.edits();
         let replacements = edits
             .iter()
             .map(|edit| json!({ "deletedRegion": region(edit.place), "insertedContent": { "text": edit.text } }));

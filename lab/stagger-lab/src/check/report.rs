@@ -48,7 +48,9 @@ fn policy_section(checked: &PolicyResult, options: RenderOptions) -> String {
         None => paragraph(&text, "  ", options),
     };
     out.push_str(&findings_section(&checked.findings, options));
-    if let Some(fixed) = checked.fixed.as_ref().filter(|_| !checked.findings.is_empty()) {
+    if let Some(fixed) = &checked.fixed
+        && !checked.findings.is_empty()
+    {
         out.push_str(&labeled("fixed", AnsiColor::Green, &fixed.to_string(), options));
     }
     out
@@ -127,7 +129,10 @@ fn labeled(label: &str, color: AnsiColor, text: &str, options: RenderOptions) ->
 fn summary(warnings: usize, notes: usize) -> Option<String> {
     let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(count, _)| *count > 0);
     let counted: Vec<String> = counted.map(|(count, what)| self::counted(count, what)).collect();
-    (!counted.is_empty()).then(|| format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
+    if counted.is_empty() {
+        return None;
+    }
+    Some(format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
 }
 
 /// Formats the line with which a warning begins.

@@ -90,7 +90,7 @@ impl CheckResult {
         let without_context = context == DeploymentContext::default();
         let is_reported = |finding: &Finding| !args.allow.contains(&finding.rule());
         if let Some(path) = &args.log {
-            let given = args.policy.is_given().then(|| args.policy.policy()).transpose()?;
+            let given = if args.policy.is_given() { Some(args.policy.policy()?) } else { None };
             let mut checked = LogResult::new(path, given)?;
             checked.findings.retain(is_reported);
             let mut result =
@@ -109,9 +109,9 @@ impl CheckResult {
         }
         let names = named_files.iter().map(|text| text.as_str());
         let found = FileResult::all(names, args.format, &context, &args.allow)?;
-        let all = first.then(|| args.policy.clone()).into_iter().chain(named);
+        let of_flags = if first { vec![args.policy.clone()] } else { Vec::new() };
         let mut policies = Vec::new();
-        for flags in all {
+        for flags in of_flags.into_iter().chain(named) {
             let mut checked = PolicyResult::new(&flags, &context, &args.allow)?;
             checked.findings.retain(is_reported);
             policies.push(checked);
@@ -159,7 +159,7 @@ impl CheckResult {
         });
         let placed = |found| Reported { finding: FileFinding::finding(found), placed: Some(found) };
         let files = self.files.iter().map(|checked| {
-            let file = Some(portable(&checked.name)).filter(|_| !checked.is_stdin());
+            let file = if checked.is_stdin() { None } else { Some(portable(&checked.name)) };
             Subject { name: checked.name.clone(), file, findings: checked.findings.iter().map(placed).collect() }
         });
         let log = self.log.iter().map(|log| Subject {
@@ -234,11 +234,11 @@ impl LogResult {
             )));
         }
         // If runs with different policies share a log, its delays cannot be attributed to one of them.
-        let named = || match log.policies.as_slice() {
-            [policy] => Some(*policy),
-            _ => None,
+        let policy = match (given, log.policies.as_slice()) {
+            (Some(given), _) => Some(given),
+            (None, [policy]) => Some(*policy),
+            (None, _) => None,
         };
-        let policy = given.or_else(named);
         Ok(Self { findings: log::check(&log, policy.as_ref()), name, policy, log })
     }
 }

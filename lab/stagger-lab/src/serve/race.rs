@@ -41,11 +41,11 @@ async fn send(race: Arc<Race>, place: Place, events: Events) -> Result<Result<()
     };
     events.send("figures", &figures(&race, &storm)).await?;
     for (nth, strategy) in storm.strategies.iter().enumerate() {
-        let attempts = strategy.runs.first().and_then(|run| match &run.figures {
-            RunFigures::Reconnect(figures) => Some(figures.attempts_per_client),
-            _ => None,
-        });
-        let clients = shown(race.scenario().clients(), attempts.unwrap_or(1.0));
+        let attempts = match strategy.runs.first().map(|run| &run.figures) {
+            Some(RunFigures::Reconnect(figures)) => figures.attempts_per_client,
+            _ => 1.0,
+        };
+        let clients = shown(race.scenario().clients(), attempts);
         let shared = Arc::clone(&race);
         let sampled =
             place.run(Arc::new(Progress::new()), move |progress| shared.sampled(nth, clients, progress)).await;
@@ -119,15 +119,16 @@ fn latency(figures: &ReconnectFigures) -> Value {
 /// Returns the figures of all policies, with their curves, and the sentences that answer which is better.
 fn figures(race: &Race, storm: &StormReport) -> Value {
     let policies = storm.strategies.iter().map(|strategy| {
-        let figures = strategy.runs.first().map(|run| &run.figures);
-        let mut values = figures.map_or(Value::Null, |figures| json!(figures));
-        let curves = values.as_object_mut().map(|values| {
+        let (mut values, mut curves) = (Value::Null, Value::Null);
+        if let Some(run) = strategy.runs.first() {
+            (values, curves) = (json!(run.figures), curves_of(&run.figures));
+        }
+        if let Value::Object(values) = &mut values {
             // The curves follow, and the rest is in the export.
             for series in ["clients_by_attempts", "recovered_percentiles_s", "sample_s", "arrivals", "connects"] {
                 values.remove(series);
             }
-        });
-        let curves = curves.and(figures).map_or(Value::Null, curves_of);
+        }
         json!({
             "name": strategy.name,
             "policy": strategy.policy,

@@ -47,8 +47,11 @@ impl From<CliError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let busy = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some([(RETRY_AFTER, "1")]);
-        (self.status, busy.into_iter().next(), Json(json!({ "error": self.text }))).into_response()
+        let answer = (self.status, Json(json!({ "error": self.text })));
+        match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => ([(RETRY_AFTER, "1")], answer).into_response(),
+            _ => answer.into_response(),
+        }
     }
 }
 

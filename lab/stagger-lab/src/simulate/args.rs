@@ -152,14 +152,17 @@ impl SimulateArgs {
     /// another kind.
     pub(super) fn setting(&self) -> Option<String> {
         let policy = PolicyArgs { seed: None, ..self.policy.clone() };
+        if let Some((name, _)) = self.settings.given().next() {
+            return Some(format!("--{name}"));
+        }
         let given = [
             ("policy flags", policy.is_given()),
             ("--compare", !self.compare.is_empty()),
             ("--sweep", !self.sweep.is_empty()),
             ("--file", self.file.is_some()),
         ];
-        let first = self.settings.given().map(|(name, _)| format!("--{name}")).next();
-        first.or_else(|| given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| (*flag).to_owned()))
+        let (flag, _) = given.iter().find(|(_, is_given)| *is_given)?;
+        Some((*flag).to_owned())
     }
 
     /// Returns the scenario, if one was named.

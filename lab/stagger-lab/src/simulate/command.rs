@@ -41,7 +41,10 @@ pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
         }
         Some(file) => Some(Configured::new(file, args)?),
     };
-    let args = configured.as_ref().map_or(args, |configured| &configured.args);
+    let args = match &configured {
+        Some(configured) => &configured.args,
+        None => args,
+    };
     if args.find.is_some() || args.frontier.is_some() {
         return Err(CliError::usage(
             "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
@@ -70,8 +73,10 @@ impl Configured {
         found.retain(|found| seen.insert((found.policy.clone(), found.attempt, found.overall, found.guards.clone())));
         let named = found.iter().map(|found| {
             // A retry that would start after the time limit of the call is not made.
-            let limit = found.overall.map_or(String::new(), |limit| format!(" max-elapsed={}", Compact(limit)));
-            format!("{}: {}{limit}", name(found), found.policy)
+            match found.overall {
+                Some(limit) => format!("{}: {} max-elapsed={}", name(found), found.policy, Compact(limit)),
+                None => format!("{}: {}", name(found), found.policy),
+            }
         });
         let compare = args.compare.iter().cloned().chain(named).collect();
         let args = SimulateArgs { system: None, entry: None, compare, ..args.clone() };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use stagger_core::breaker::{CircuitBreaker, Window as BreakerWindow};
 use stagger_core::budget::{
-    Adaptive, AdaptiveBuilder, BudgetError, Concurrent, Lifetime, Refund, SuccessRate, Throttle, Tokens, TokensBuilder,
-    Window, WindowBuilder,
+    Adaptive, BudgetError, Concurrent, Lifetime, Refund, SuccessRate, Throttle, Tokens, TokensBuilder, Window,
+    WindowBuilder,
 };
 use stagger_core::guard::LimiterMode;
 use stagger_core::pacer::{Pacer, PacerBuilder};
@@ -174,11 +174,20 @@ fn adaptive(words: &mut Words<'_>) -> Result<AddGuard, String> {
     let most = words.take("max-rejection-probability", ratio)?;
     let min_requests = words.take("min-requests", count)?;
     budget(words, move |seed| {
-        let builder = Adaptive::builder(seed);
-        let builder = multiplier.map_or(builder, |multiplier| builder.multiplier(multiplier));
-        let builder = window.map_or(builder, |window| builder.window(window));
-        let builder = most.map_or(builder, |most| builder.max_rejection_probability(most));
-        min_requests.map_or(builder, |requests| AdaptiveBuilder::min_requests(builder, requests)).build()
+        let mut builder = Adaptive::builder(seed);
+        if let Some(multiplier) = multiplier {
+            builder = builder.multiplier(multiplier);
+        }
+        if let Some(window) = window {
+            builder = builder.window(window);
+        }
+        if let Some(most) = most {
+            builder = builder.max_rejection_probability(most);
+        }
+        if let Some(requests) = min_requests {
+            builder = builder.min_requests(requests);
+        }
+        builder.build()
     })
 }
 
@@ -210,18 +219,37 @@ fn breaker(words: &mut Words<'_>) -> Result<AddGuard, String> {
     let probe_wait = words.take("probe-wait", parse::duration)?;
     // Without a rule of its own it has that of the default breaker.
     let has_ratio = failure_ratio.is_some() || slow.is_some();
-    let consecutive = consecutive.or((!has_ratio).then_some(5));
+    let consecutive = if consecutive.is_none() && !has_ratio { Some(5) } else { consecutive };
     let build = move |seed| {
-        let builder = CircuitBreaker::builder(seed);
-        let builder = consecutive.map_or(builder, |failures| builder.consecutive(failures));
-        let builder = failure_ratio.map_or(builder, |ratio| builder.failure_ratio(ratio));
-        let builder = slow.map_or(builder, |(after, ratio)| builder.slow_ratio(after, ratio));
-        let builder = window.map_or(builder, |window| builder.window(window));
-        let builder = min_calls.map_or(builder, |calls| builder.min_calls(calls));
-        let builder = open.map_or(builder, |policy| builder.open(policy));
-        let builder = probes.map_or(builder, |probes| builder.probes(probes));
-        let builder = healthy_probes.map_or(builder, |probes| builder.healthy_probes(probes));
-        probe_wait.map_or(builder, |longest| builder.probe_wait(longest)).build()
+        let mut builder = CircuitBreaker::builder(seed);
+        if let Some(failures) = consecutive {
+            builder = builder.consecutive(failures);
+        }
+        if let Some(ratio) = failure_ratio {
+            builder = builder.failure_ratio(ratio);
+        }
+        if let Some((after, ratio)) = slow {
+            builder = builder.slow_ratio(after, ratio);
+        }
+        if let Some(window) = window {
+            builder = builder.window(window);
+        }
+        if let Some(calls) = min_calls {
+            builder = builder.min_calls(calls);
+        }
+        if let Some(policy) = open {
+            builder = builder.open(policy);
+        }
+        if let Some(probes) = probes {
+            builder = builder.probes(probes);
+        }
+        if let Some(probes) = healthy_probes {
+            builder = builder.healthy_probes(probes);
+        }
+        if let Some(longest) = probe_wait {
+            builder = builder.probe_wait(longest);
+        }
+        builder.build()
     };
     build(Seed::new(0)).map_err(|error| words.wrong(&error.to_string()))?;
     Ok(Arc::new(move |process, seed| match build(seed) {
@@ -378,21 +406,22 @@ pub(super) fn split(text: &str, is_separator: impl Fn(char) -> bool) -> Result<V
 
 /// Parses a whole number of 0 or more.
 pub(super) fn count(text: &str) -> Result<u32, String> {
-    let number = parse_number(text).ok().filter(|number| number.fract() == 0.0 && *number <= f64::from(u32::MAX));
-    number
-        .map(|number| number as u32)
-        .ok_or_else(|| format!("`{text}` is not a whole number; expected one like 0, 500 or 10k"))
+    match parse_number(text) {
+        Ok(number) if number.fract() == 0.0 && number <= f64::from(u32::MAX) => Ok(number as u32),
+        _ => Err(format!("`{text}` is not a whole number; expected one like 0, 500 or 10k")),
+    }
 }
 
 /// Parses a share such as 10% or 0.1; it may be above 1.
 pub(crate) fn ratio(text: &str) -> Result<Ratio, String> {
-    let (number, whole) = text.strip_suffix('%').map_or((text, 1e6), |percent| (percent, 1e4));
-    let millionths = parse_number(number).map(|number| (number * whole).round());
-    millionths
-        .ok()
-        .filter(|millionths| *millionths <= f64::from(u32::MAX))
-        .map(|millionths| Ratio::millionths(millionths as u32))
-        .ok_or_else(|| format!("`{text}` is not a share; expected a form like 10% or 0.1"))
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 1e4),
+        None => (text, 1e6),
+    };
+    match parse_number(number).map(|number| (number * whole).round()) {
+        Ok(millionths) if millionths <= f64::from(u32::MAX) => Ok(Ratio::millionths(millionths as u32)),
+        _ => Err(format!("`{text}` is not a share; expected a form like 10% or 0.1")),
+    }
 }
 
 /// Parses a number of tokens in a time, such as 50/s, 30/min or 10/500ms.

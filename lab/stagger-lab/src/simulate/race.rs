@@ -63,7 +63,7 @@ impl Race {
     /// Runs all policies. Returns `None` if the progress was cancelled before all were done.
     pub(crate) fn run(&self, progress: &Progress) -> Result<Option<StormReport>, CliError> {
         let (storm, runs) = simulate_with_progress(&self.plan, &[Seed::new(self.seed)], progress)?;
-        Ok((runs.finished == runs.planned).then_some(storm))
+        if runs.finished == runs.planned { Ok(Some(storm)) } else { Ok(None) }
     }
 
     /// Runs one of the policies again, and records what the first `clients` clients do. Returns `None` if the progress was

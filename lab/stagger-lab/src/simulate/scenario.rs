@@ -141,10 +141,17 @@ fn store_faults(settings: &mut Settings, guards: &[Guards]) -> Result<StoreFault
             "{flag} has no effect without a lease; add one, such as --guards 'lease tokens=500', or remove {flag}"
         )));
     }
-    let faults = StoreFaults::none();
-    let faults = down.map_or(faults, |(from, until)| faults.down(from, until));
-    let faults = lost.map_or(faults, |(from, until)| faults.lost(from, until));
-    Ok(cut.map_or(faults, |(share, (from, until))| faults.cut(share, from, until)))
+    let mut faults = StoreFaults::none();
+    if let Some((from, until)) = down {
+        faults = faults.down(from, until);
+    }
+    if let Some((from, until)) = lost {
+        faults = faults.lost(from, until);
+    }
+    if let Some((share, (from, until))) = cut {
+        faults = faults.cut(share, from, until);
+    }
+    Ok(faults)
 }
 
 /// Parses when a fault begins and ends: `25s..40s`.
@@ -172,7 +179,10 @@ fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Result<ReconnectSce
     let clients = settings.take("clients", parse::count)?.unwrap_or(CLIENTS);
     let builder = reconnect::ReconnectScenario::builder(clients);
     let capacity = settings.take("capacity", parse::rate)?;
-    let builder = capacity.map_or(builder, |rate| builder.rate(rate));
+    let builder = match capacity {
+        Some(rate) => builder.rate(rate),
+        None => builder,
+    };
     let builder = settings.apply(builder, "backlog", parse::count_u32, ReconnectScenarioBuilder::backlog)?;
     let range = |text: &str| parse::duration_pair(text, &[".."]);
     let set_range =
@@ -211,10 +221,11 @@ fn crashes(text: &str) -> Result<u32, String> {
 fn retry_after(text: &str) -> Result<RetryAfter, String> {
     let keywords =
         [("none", RetryAfter::None), ("staggered", RetryAfter::Staggered), ("reservations", RetryAfter::Reservations)];
-    let keyword = parse::keyword(text, &keywords);
-    keyword.or_else(|error| {
-        parse::duration(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a duration like 5s"))
-    })
+    match (parse::keyword(text, &keywords), parse::duration(text)) {
+        (Ok(known), _) => Ok(known),
+        (Err(_), Ok(delay)) => Ok(RetryAfter::Fixed(delay)),
+        (Err(error), Err(_)) => Err(format!("{error}, or a duration like 5s")),
+    }
 }
 
 /// Parses the hint of an outage, whose clients have no reservations.

@@ -61,7 +61,7 @@ pub(super) fn notes(config: &ConfigFile) -> Vec<Note<'_>> {
             _ => return None,
         };
         let note = Note { kind, path: &remark.path, span: remark.span, text: &remark.text };
-        seen.insert((remark.span, &remark.path, &remark.text)).then_some(note)
+        if seen.insert((remark.span, &remark.path, &remark.text)) { Some(note) } else { None }
     });
     let mut found: Vec<_> = found.collect();
     found.sort_by_key(|note| note.span);

@@ -58,27 +58,36 @@ pub(crate) fn policies_of(file: &Path, entry: Option<&str>) -> Result<Vec<Config
 
 fn policy(name: &str, entry: &Entry) -> Option<ConfigPolicy> {
     let is_repeated = matches!(entry.kind, EntryKind::Call | EntryKind::Fetch | EntryKind::Step | EntryKind::Restart);
-    let policy = entry.policy().filter(|_| is_repeated)?;
+    if !is_repeated {
+        return None;
+    }
+    let policy = entry.policy()?;
     let settings = &entry.settings;
     let overall = settings.timeout.and_then(|timeout| timeout.value.at());
     // A limit that is only that of the whole call says nothing about attempts.
     let attempt =
         settings.attempt_timeout.and_then(|timeout| timeout.value.at()).filter(|limit| Some(*limit) != overall);
     let budget = settings.budget.map_or(RetryBudget::Unlimited, |budget| budget.value);
-    let limits = [
-        attempt.map(|limit| format!("attempts of at most {}", Compact(limit))),
-        overall.map(|limit| format!("all within {}", Compact(limit))),
-        (budget != RetryBudget::Unlimited).then(|| format!("budget: {budget}")),
-    ];
-    let limits = limits.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let mut limits = Vec::new();
+    if let Some(limit) = attempt {
+        limits.push(format!("attempts of at most {}", Compact(limit)));
+    }
+    if let Some(limit) = overall {
+        limits.push(format!("all within {}", Compact(limit)));
+    }
+    if budget != RetryBudget::Unlimited {
+        limits.push(format!("budget: {budget}"));
+    }
     let system = entry.format.to_string();
-    let about = if limits.is_empty() { system } else { format!("{system}; {limits}") };
+    let about = if limits.is_empty() { system } else { format!("{system}; {}", limits.join(", ")) };
+    // A single attempt has no retries that a limit of all could end.
+    let is_single = settings.attempts.is_some_and(|attempts| attempts.value == Limit::At(1));
     Some(ConfigPolicy {
         path: entry.path.clone(),
         label: format!("{name}:{}: {} ({about})", entry.span.start.line, entry.path),
         policy: policy.to_string(),
         attempt,
-        overall: overall.filter(|_| settings.attempts.is_none_or(|attempts| attempts.value != Limit::At(1))),
+        overall: if is_single { None } else { overall },
         budget: settings.budget.map(|budget| budget.value),
         guards: guards(budget),
     })

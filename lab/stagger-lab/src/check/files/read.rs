@@ -176,8 +176,12 @@ fn has_drop_ins(path: &Path) -> bool {
         path.extension().is_some_and(|ending| ["service", "mount", "swap"].iter().any(|unit| ending == *unit));
     let mut directory = path.as_os_str().to_owned();
     directory.push(".d");
-    let files = is_unit.then(|| fs::read_dir(directory).ok()).flatten().into_iter().flatten().flatten();
-    files.into_iter().any(|file| file.path().extension().is_some_and(|ending| ending == "conf"))
+    if !is_unit {
+        return false;
+    }
+    // A directory that is missing or cannot be read has none.
+    let Ok(files) = fs::read_dir(directory) else { return false };
+    files.flatten().any(|file| file.path().extension().is_some_and(|ending| ending == "conf"))
 }
 
 /// Returns the systems that a file configures.

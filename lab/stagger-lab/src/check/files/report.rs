@@ -134,7 +134,9 @@ fn finding(
         out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
     }
     out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
-    out.push_str(&found.fix().map_or_else(String::new, |fix| change(fix, checked.text(), options)));
+    if let Some(fix) = found.fix() {
+        out.push_str(&change(fix, checked.text(), options));
+    }
     out
 }
 

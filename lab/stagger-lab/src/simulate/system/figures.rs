@@ -4,7 +4,7 @@ use stagger_report::metric::{Metric, VerdictEntry, seconds, share};
 use stagger_sim::storm::Quantity;
 use stagger_terminal::plot::Unit;
 
-use super::document::{Document, RunEntry};
+use super::document::{Document, EdgeEntry, RunEntry};
 use super::find::SearchEntry;
 
 /// Returns the figures of a run: of the system, of the services as `NAME.figure`, and of the edges as `FROM/TO.figure`.
@@ -55,7 +55,7 @@ where
     T: Into<Option<f64>>,
 {
     let sum: Option<f64> = runs.iter().map(|run| of(run).into()).sum();
-    sum.filter(|_| !runs.is_empty()).map(|sum| sum / runs.len() as f64)
+    if runs.is_empty() { None } else { Some(sum? / runs.len() as f64) }
 }
 
 /// A table of figures: headings, and rows of texts. The first column is a name.
@@ -176,8 +176,9 @@ pub(crate) fn conclusions(document: &Document) -> Vec<String> {
         if run.verdict == VerdictEntry::Relapsed {
             out[0] += if run.metastable { ", and down at the horizon" } else { ", and up at the horizon" };
         }
-    } else if let Some(after) =
-        mean(runs, |run| run.recovery_s).filter(|_| down == 0 && of(VerdictEntry::NeverFell) == 0)
+    } else if down == 0
+        && of(VerdictEntry::NeverFell) == 0
+        && let Some(after) = mean(runs, |run| run.recovery_s)
     {
         out[0] += &format!(", {} after the trigger on average", seconds(after));
     }
@@ -209,18 +210,14 @@ fn sustained(document: &Document) -> String {
     let wasted = |nth: usize| mean(runs, |run| run.services[nth].wasted_ratio).unwrap_or(0.0);
     let edge = (0..system.edges.len()).max_by(|a, b| attempts(*a).total_cmp(&attempts(*b)));
     let service = (0..system.services.len()).max_by(|a, b| wasted(*a).total_cmp(&wasted(*b)));
-    let edge = edge.map_or(String::new(), |nth| {
-        let edge = &system.edges[nth];
-        format!("{:.1} attempts per request from {} to {}", attempts(nth), edge.from, edge.to)
-    });
-    let service = service.map_or(String::new(), |nth| {
-        format!(
-            "{} of the work of {} is for callers that have given up or fail",
-            share(wasted(nth)),
-            system.services[nth].name
-        )
-    });
-    format!("what keeps it down: {edge}; {service}")
+    // A file without an edge or a service is not read.
+    let (Some(edge), Some(service)) = (edge, service) else { return String::new() };
+    let EdgeEntry { from, to, .. } = &system.edges[edge];
+    let (attempts, wasted, name) = (attempts(edge), share(wasted(service)), &system.services[service].name);
+    format!(
+        "what keeps it down: {attempts:.1} attempts per request from {from} to {to}; {wasted} of the work of {name} is \
+         for callers that have given up or fail"
+    )
 }
 
 /// Names the seeds.

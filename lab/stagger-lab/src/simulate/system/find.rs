@@ -173,17 +173,21 @@ fn shown(unit: Unit, value: f64) -> String {
 impl SearchEntry {
     /// Says where the borders are, and how sure that is.
     pub(super) fn sentences(&self) -> Vec<String> {
-        let borders = self.borders.iter().map(|border| self.border(border));
+        let mut sentences: Vec<_> = self.borders.iter().map(|border| self.border(border)).collect();
+        if sentences.is_empty() {
+            sentences.push(self.without_border());
+        }
+        if !self.undecided.is_empty() {
+            sentences.push(self.chance());
+        }
         let runs: u64 = self.tried.iter().map(|one| one.seeds).sum();
-        let count = format!(
+        sentences.push(format!(
             "{} values from {} to {} were tried, with {runs} runs; intervals are of 95% confidence",
             self.tried.len(),
             self.text(self.low),
             self.text(self.high)
-        );
-        let nothing = self.borders.is_empty().then(|| self.without_border());
-        let undecided = (!self.undecided.is_empty()).then(|| self.chance());
-        borders.chain(nothing).chain(undecided).chain([count]).collect()
+        ));
+        sentences
     }
 
     fn border(&self, border: &BorderEntry) -> String {
@@ -283,7 +287,10 @@ impl Range {
     /// Parses `NAME` or `NAME=LOW..HIGH`. `flag` is where it was given.
     pub(super) fn parse(flag: &str, text: &str, file: &SystemFile) -> Result<Self, CliError> {
         let wrong = |error: String| CliError::usage(format_args!("{flag}: {error}"));
-        let (name, values) = text.split_once('=').map_or((text, None), |(name, values)| (name, Some(values)));
+        let (name, values) = match text.split_once('=') {
+            Some((name, values)) => (name, Some(values)),
+            None => (text, None),
+        };
         let numbers = file.find(name.trim()).map_err(wrong)?;
         let Some(first) = numbers.first() else { return Err(wrong(format!("`{name}` is not a number of the file"))) };
         let unit = first.unit;
