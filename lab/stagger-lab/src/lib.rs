@@ -1,4 +1,5 @@
-//! The commands of the program `stagger` that judge policies: check, simulate, advise and serve, and what they add to plan.
+//! The commands of the program `stagger` that judge policies: check, simulate, advise and serve, and what they add to
+//! plan.
 //!
 //! The interface is that of the program; the rules are in `stagger-lint`, the simulators in `stagger-sim`.
 

@@ -1,4 +1,5 @@
-//! What the lab adds to `stagger plan`: the policies of configurations of other systems, and policies as such configurations.
+//! What the lab adds to `stagger plan`: the policies of configurations of other systems, and policies as such
+//! configurations.
 
 use core::time::Duration;
 use std::io::{self, Write as _};
@@ -44,8 +45,9 @@ pub struct FileArgs {
     #[arg(long, value_name = "DUR", value_parser = length, requires = "export", help_heading = "Plan")]
     within: Option<Duration>,
 
-    /// Budget that limits the retries of all calls together, for --export: none, concurrent, throttle, window or tokens, with
-    /// settings as `stagger simulate` has them: 'throttle max-tokens=100 token-ratio=10%' [default: that of the file]
+    /// Budget that limits the retries of all calls together, for --export: none, concurrent, throttle, window or
+    /// tokens, with settings as `stagger simulate` has them: 'throttle max-tokens=100 token-ratio=10%' [default: that
+    /// of the file]
     #[arg(long, value_name = "BUDGET", value_parser = budget, requires = "export", help_heading = "Plan")]
     guards: Option<RetryBudget>,
 }
@@ -74,8 +76,8 @@ impl FileArgs {
         Ok(found)
     }
 
-    /// Prints a policy as a configuration to standard output and what is lost to standard error. What no flag says is that of
-    /// the file it was read from.
+    /// Prints a policy as a configuration to standard output and what is lost to standard error. What no flag says is
+    /// that of the file it was read from.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Reports on simulations and drills: figures, tables, charts and pages, and assertions on them.
 //!
-//! The commands `simulate`, `drill`, `check` and `advise` of the program share them. The interface follows these commands and
-//! makes no promise of its own.
+//! The commands `simulate`, `drill`, `check` and `advise` of the program share them. The interface follows these
+//! commands and makes no promise of its own.
 
 #![forbid(unsafe_code)]
 #![allow(

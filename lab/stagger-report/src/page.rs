@@ -125,8 +125,8 @@ pub struct Chart {
 /// Maximum number of retries in a picture.
 const MAX_RETRIES: u32 = 10;
 
-/// Returns a picture for each policy with its title, all on one scale: the delays before each retry, from the shortest to
-/// the longest, and their mean.
+/// Returns a picture for each policy with its title, all on one scale: the delays before each retry, from the shortest
+/// to the longest, and their mean.
 pub fn delays(policies: &[(&str, &Policy)]) -> Vec<Figure> {
     let spans: Vec<Vec<Span>> = policies.iter().map(|(_, policy)| spans(policy)).collect();
     let longest = spans.iter().flatten().map(|span| span.high).fold(0.0, f64::max);

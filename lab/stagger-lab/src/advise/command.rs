@@ -27,8 +27,10 @@ Examples:
   stagger advise --for reconnecting --clients 10k --capacity 500/s",
     after_help = "\
 On a terminal, prompts for what is not given as a flag; press Enter to skip a question. The answer states \
-what it assumes about an unspecified value. If the number of clients (ten or more) and the capacity are known, simulates a mass disconnect, and states what was searched. \
-At last, random policies compete with the recommended one until none is better. Each listed policy is better than every other one in peak, recovery, attempts or recovered clients.
+what it assumes about an unspecified value. If the number of clients (ten or more) and the capacity are known, \
+simulates a mass disconnect, and states what was searched. At last, random policies compete with the recommended one \
+until none is better. Each listed policy is better than every other one in peak, recovery, attempts or recovered \
+clients.
 
 Exit status: 0 on success; 2 for a usage error; 125 if the page cannot be written."
 )]

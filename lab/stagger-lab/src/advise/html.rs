@@ -9,8 +9,8 @@ use stagger_terminal::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit};
 use super::json::{rust, toml};
 use super::report::{self, figures};
 
-/// Returns the advice as one self-contained page. `json` is the same advice as a document, and `command` the command line
-/// that reproduces it.
+/// Returns the advice as one self-contained page. `json` is the same advice as a document, and `command` the command
+/// line that reproduces it.
 pub(super) fn page(advice: &Advice, json: &str, seed: u64, command: &str) -> Result<String, CliError> {
     let mut out = String::new();
     out.extend(advice.front().map(front_section));
@@ -62,7 +62,8 @@ fn answer(advice: &Advice) -> String {
             None => "fewer than 99% come back".to_owned(),
         };
         text.push_str(&format!(
-            ": after a mass disconnect {peak} attempts arrive in the busiest second, each client makes {attempts} on average, and {back}{worst}"
+            ": after a mass disconnect {peak} attempts arrive in the busiest second, each client makes {attempts} on \
+             average, and {back}{worst}"
         ));
     }
     if advice.guards() != DefaultGuards::None {
@@ -102,8 +103,8 @@ fn front_section(front: &ParetoFront) -> String {
         ],
     };
     let mut out = format!(
-        "<section>\n<h2>Why this one</h2>\n{}<p class=\"quiet\">{} policies were tried with {} clients; full recovery takes at \
-         least {:.1} after the outage. {}.</p>\n",
+        "<section>\n<h2>Why this one</h2>\n{}<p class=\"quiet\">{} policies were tried with {} clients; full recovery \
+         takes at least {:.1} after the outage. {}.</p>\n",
         inline(&[figure]),
         front.tried_policies,
         Unit::Count.label(front.simulated_clients as f64),

@@ -28,13 +28,14 @@ Examples:
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
-Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error; 125 if a file or the log cannot be read, or the page cannot be written."
+Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error; 125 if a \
+file or the log cannot be read, or the page cannot be written."
 )]
 pub struct CheckArgs {
-    /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.' or
-    /// are '-' (standard input): configurations of Istio, Envoy, gRPC, nginx, HAProxy, Kubernetes, systemd, Docker Compose and
-    /// others, and systems of services as `stagger simulate system` reads them. Directories are searched, and patterns such as
-    /// 'k8s/**/*.yaml' expanded
+    /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.'
+    /// or are '-' (standard input): configurations of Istio, Envoy, gRPC, nginx, HAProxy, Kubernetes, systemd, Docker
+    /// Compose and others, and systems of services as `stagger simulate system` reads them. Directories are searched,
+    /// and patterns such as 'k8s/**/*.yaml' expanded
     #[arg(value_name = "POLICY|FILE", hide_possible_values = true,
           value_parser = offering(StringValueParser::new(), policies))]
     pub(crate) subjects: Vec<String>,
@@ -63,14 +64,16 @@ pub struct CheckArgs {
           conflicts_with = "log", help_heading = "Check")]
     pub(crate) format: Option<Format>,
 
-    /// Find retries in traces instead: files in OTLP/JSON (an object, or one per line) or Jaeger's JSON; '-' is standard input. With
-    /// --json, schema stagger.traces/1
+    /// Find retries in traces instead: files in OTLP/JSON (an object, or one per line) or Jaeger's JSON; '-' is
+    /// standard input. With --json, schema stagger.traces/1
     #[arg(
         long,
         value_name = "FILE|-",
         num_args = 1..,
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["subjects", "log", "format", "allow", "baseline", "write_baseline", "sarif", "github", "junit", "ContextArgs"],
+        conflicts_with_all = [
+            "subjects", "log", "format", "allow", "baseline", "write_baseline", "sarif", "github", "junit", "ContextArgs",
+        ],
         help_heading = "Check"
     )]
     pub(crate) traces: Vec<PathBuf>,
@@ -100,7 +103,13 @@ pub struct CheckArgs {
     pub(crate) baseline: Option<PathBuf>,
 
     /// Write the findings to this file, for --baseline, and exit with 0
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "baseline", help_heading = "Check")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with = "baseline",
+        help_heading = "Check"
+    )]
     pub(crate) write_baseline: Option<PathBuf>,
 
     /// Also write a self-contained HTML report to FILE; '-' is standard output

@@ -7,7 +7,8 @@ use stagger_terminal::output::error::CliError;
 
 /// Findings that are known, and do not count: a file with the schema `stagger.check-baseline/1`.
 ///
-/// A finding is known by its rule, its file or policy, and its path within the file, so that it stays known when lines move.
+/// A finding is known by its rule, its file or policy, and its path within the file, so that it stays known when lines
+/// move.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Baseline {

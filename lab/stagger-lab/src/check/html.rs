@@ -9,8 +9,8 @@ use super::files::{FileResult, Shown, shown};
 use super::report::counted;
 use super::result::{CheckResult, LogResult, PolicyResult};
 
-/// Returns the result as one self-contained page. `json` is the same result as a document, and `command` the command line
-/// that reproduces it.
+/// Returns the result as one self-contained page. `json` is the same result as a document, and `command` the command
+/// line that reproduces it.
 pub(super) fn page(checked: &CheckResult, json: &str, command: &str) -> String {
     let mut out = String::new();
     out.extend(checked.policies.iter().map(policy_section));
@@ -37,7 +37,8 @@ fn answer(checked: &CheckResult) -> Vec<String> {
     }
     if checked.without_context {
         out.push(
-            "No deployment context was given; --for, --clients, --capacity and the other context flags enable more rules"
+            "No deployment context was given; --for, --clients, --capacity and the other context flags enable more \
+             rules"
                 .to_owned(),
         );
     }
@@ -110,7 +111,7 @@ fn article(finding: &Finding, source: &str, explains: bool, change: &str) -> Str
     let why = if explains { format!("<p>Why: {}.</p>\n", escaped(rule.rationale())) } else { String::new() };
     let help = escaped(&finding.suggestion().to_string());
     format!(
-        "<article class=\"{class}\">\n<h3>{title} <small>{severity} {code}</small></h3>\n{source}<ul>\n{facts}</ul>\n{why}\
-         <p><b>Help:</b> {help}</p>\n{change}</article>\n"
+        "<article class=\"{class}\">\n<h3>{title} <small>{severity} {code}</small></h3>\n\
+         {source}<ul>\n{facts}</ul>\n{why}<p><b>Help:</b> {help}</p>\n{change}</article>\n"
     )
 }

@@ -48,7 +48,8 @@ fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Returns the findings as JUnit XML: a suite for each file or policy, with a failed test for each finding, or one that passed.
+/// Returns the findings as JUnit XML: a suite for each file or policy, with a failed test for each finding, or one that
+/// passed.
 pub(crate) fn suites(checked: &CheckResult) -> String {
     let subjects = checked.subjects();
     let failures: usize = subjects.iter().map(|subject| subject.findings.len()).sum();

@@ -32,8 +32,8 @@ pub(super) fn report(checked: &CheckResult, detail: Detail, options: RenderOptio
         out.push_str(&paragraph(&summary, "", options));
     }
     if checked.without_context {
-        let text = "note: no deployment context given; --for, --clients, --capacity and the other context flags enable more \
-                    rules";
+        let text = "note: no deployment context given; --for, --clients, --capacity and the other context flags \
+            enable more rules";
         out.push_str(&paragraph(text, "      ", options));
     }
     options.glyphs.transliterate(&out).into_owned()

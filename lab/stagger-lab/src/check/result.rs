@@ -103,8 +103,8 @@ impl CheckResult {
         let first = args.subjects.is_empty() || args.policy.policy.is_some();
         if let (true, Some(flag)) = (!first && named.len() == 0, args.policy.first_given()) {
             return Err(CliError::usage(format_args!(
-                "{flag} describes a policy, and only files are given, which have their own; leave it out, or add a policy \
-                 with --policy"
+                "{flag} describes a policy, and only files are given, which have their own; leave it out, or add a \
+                 policy with --policy"
             )));
         }
         let names = named_files.iter().map(|text| text.as_str());

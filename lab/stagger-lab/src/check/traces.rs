@@ -248,7 +248,8 @@ fn notes(report: &Report) -> Vec<String> {
     let known = [
         (
             report.traces_split,
-            "traces are counted in parts, because their spans are far apart in the files: pass files in the order of time",
+            "traces are counted in parts, because their spans are far apart in the files: pass files in the order of \
+             time",
         ),
         (report.spans_without_parent, "spans have a parent that is in no file: what is above them is not known"),
         (report.duplicate_spans, "spans are there twice, and counted once"),

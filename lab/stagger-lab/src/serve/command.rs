@@ -28,8 +28,9 @@ Examples:
   stagger serve
   stagger serve --port 8080 --no-open",
     after_help = "\
-Prints the address of the page, and serves until Ctrl-C. Clients wait, attempt, are rejected and connect as `stagger simulate` computes \
-it for the same seed. The address bar of the browser holds both policies and all settings, so an address can be kept or sent.
+Prints the address of the page, and serves until Ctrl-C. Clients wait, attempt, are rejected and connect as `stagger \
+simulate` computes it for the same seed. The address bar of the browser holds both policies and all settings, so an \
+address can be kept or sent.
 
 Listens on 127.0.0.1 only; scripts and forms of other sites are refused. Reads and writes no files.
 
@@ -70,7 +71,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the page in the browser, if there is a desktop. Without one, the opener of Linux would start a browser in the terminal.
+/// Opens the page in the browser, if there is a desktop. Without one, the opener of Linux would start a browser in the
+/// terminal.
 fn open(url: &str) {
     let has_display = || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "linux") && !has_display() {
@@ -101,7 +103,8 @@ async fn connection(stream: TcpStream, routes: Router, _place: OwnedSemaphorePer
     // The connection works without it.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(routes);
-    // Fails if the browser closes the connection, as it does when the page goes. The answer in progress is dropped with it.
+    // Fails if the browser closes the connection, as it does when the page goes. The answer in progress is dropped with
+    // it.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

@@ -99,15 +99,15 @@ fn rust(policy: &Policy) -> String {
             "use stagger::{{Jitter, Policy, Ratio, policy}};\n\n/// {policy}\npub const POLICY: Policy = {code};\n"
         ),
         None => format!(
-            "use stagger::Policy;\n\n/// Returns the policy, which only the policy language can express.\npub fn policy() -> Policy \
-             {{\n    {:?}.parse().expect(\"a policy that stagger has written\")\n}}\n",
+            "use stagger::Policy;\n\n/// Returns the policy, which only the policy language can express.\n\
+             pub fn policy() -> Policy {{\n    {:?}.parse().expect(\"a policy that stagger has written\")\n}}\n",
             policy.to_string()
         ),
     }
 }
 
-/// Returns a test in Rust that a policy has the figures of the last strategy, or better ones, in the same scenario. `command`
-/// is the command line that computes them.
+/// Returns a test in Rust that a policy has the figures of the last strategy, or better ones, in the same scenario.
+/// `command` is the command line that computes them.
 fn test_code(command: &str, policy: &Policy, storm: &StormReport) -> String {
     let run = storm.strategies.last().and_then(|last| last.runs.first());
     let (Some(run), ScenarioSpec::Reconnect(spec)) = (run, &storm.scenario) else { return String::new() };
@@ -129,7 +129,8 @@ fn test_code(command: &str, policy: &Policy, storm: &StormReport) -> String {
     format!(
         "//! The claims are the figures of: {}\n\n{durations}use stagger_core::{{Policy, Seed}};\nuse \
          stagger_sim::reconnect::{names};\nuse stagger_sim::testing::StormTest;\n\n#[test]\nfn \
-         clients_that_lose_their_connections_come_back_in_time() -> Result<(), Box<dyn core::error::Error>> {{\n{body}}}\n",
+         clients_that_lose_their_connections_come_back_in_time() -> Result<(), Box<dyn core::error::Error>> \
+         {{\n{body}}}\n",
         command.replace(char::is_control, " ")
     )
 }

@@ -49,8 +49,8 @@ impl Jobs {
 }
 
 impl Place {
-    /// Runs `work` on a thread of its own when its turn comes. It is cancelled if the returned future is dropped, or if it
-    /// takes too long; `work` must then return soon.
+    /// Runs `work` on a thread of its own when its turn comes. It is cancelled if the returned future is dropped, or if
+    /// it takes too long; `work` must then return soon.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         progress: Arc<Progress>,

@@ -285,7 +285,8 @@ mod tests {
         );
         assert_eq!(
             report(|figures| (figures.peak_1s, figures.crashes) = (250, 1)),
-            "ours sends up to 250 attempts in a second, 2.5 times the capacity; all clients are back after 12s. The server crashes again."
+            "ours sends up to 250 attempts in a second, 2.5 times the capacity; all clients are back after 12s. The \
+             server crashes again."
         );
         assert!(
             report(|figures| figures.t100_s = None).ends_with("99 % of the clients are back after 9s, some never.")

@@ -104,8 +104,8 @@ impl Events {
     }
 }
 
-/// Answers with the events that `work` sends: server-sent events, of which the last is `done`, or `failed` with the reason.
-/// `work` is dropped when the page goes.
+/// Answers with the events that `work` sends: server-sent events, of which the last is `done`, or `failed` with the
+/// reason. `work` is dropped when the page goes.
 pub(super) fn answer_with_events<F>(work: impl FnOnce(Events) -> F) -> Response
 where
     F: Future<Output = Result<Result<(), Failure>, Gone>> + Send + 'static,

@@ -80,8 +80,8 @@ impl IntoResponse for Asset {
 }
 
 /// No inline scripts or styles, nothing from elsewhere, and no frame around the page.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src \
+    'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
@@ -114,7 +114,8 @@ async fn own_page_only(State(port): State<u16>, request: Request, next: Next) ->
 /// Returns why a request is refused.
 ///
 /// A name that another site has pointed at this address (DNS rebinding) is in `Host`; a script of another site has its
-/// `Origin`; an image or a form of another site is told by `Sec-Fetch-Site`. A link from another site to the page is allowed.
+/// `Origin`; an image or a form of another site is told by `Sec-Fetch-Site`. A link from another site to the page is
+/// allowed.
 fn refusal(method: &Method, headers: &HeaderMap, port: u16) -> Option<String> {
     let hosts = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{port}"));
     // Browsers leave out the port of the scheme.

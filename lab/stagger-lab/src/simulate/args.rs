@@ -43,20 +43,20 @@ Settings of guards:
   pacer         mode, max-wait, max-waiting
   lease         tokens, initial, cost, reward, refill, expected
 
-A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a trailing \
-`_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains the runs \
-that have finished.
+A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a \
+trailing `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains \
+the runs that have finished.
 
-Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot be \
-read or written; 130 after Ctrl-C, 143 after SIGTERM."
+Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot \
+be read or written; 130 after Ctrl-C, 143 after SIGTERM."
 )]
 pub struct SimulateArgs {
     /// Scenario to simulate, or a published incident [default: reconnect]
     #[arg(value_parser = SubjectParser)]
     pub(crate) scenario: Option<Subject>,
 
-    /// File of the system, for the scenario `system`: TOML; or @incident/NAME. For other scenarios, a configuration of Istio,
-    /// Envoy, gRPC, nginx and others, whose policies are compared
+    /// File of the system, for the scenario `system`: TOML; or @incident/NAME. For other scenarios, a configuration of
+    /// Istio, Envoy, gRPC, nginx and others, whose policies are compared
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) system: Option<PathBuf>,
 
@@ -80,14 +80,19 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "POLICY,...", help_heading = "Simulate")]
     pub(crate) compare: Vec<String>,
 
-    /// Run each policy with each of these values of a setting of the policy or the scenario, such as spread=0s,5s,10s or
-    /// 'rate=100..200 step 5'. Given several times, the values are combined with each other, and those of the last vary
-    /// fastest; the trade-off chart connects these
+    /// Run each policy with each of these values of a setting of the policy or the scenario, such as spread=0s,5s,10s
+    /// or 'rate=100..200 step 5'. Given several times, the values are combined with each other, and those of the last
+    /// vary fastest; the trade-off chart connects these
     #[arg(long, value_name = "SETTING=VALUE,...", help_heading = "Simulate")]
     pub(crate) sweep: Vec<String>,
 
     /// Number of runs per policy, with consecutive seeds from --seed, which defaults to 1 [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SEEDS)), help_heading = "Simulate")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SEEDS)),
+        help_heading = "Simulate"
+    )]
     pub(crate) seeds: Option<u32>,
 
     /// Comma-separated conditions that every policy and seed must meet, such as 'peak_1s<=600,recovered_p99<=30s'
@@ -95,8 +100,8 @@ pub struct SimulateArgs {
     pub(crate) assert: Vec<String>,
 
     /// Find the values of a number of the system's file at which it begins to stay down, or to recover: rate, attempts,
-    /// timeout, for, a path such as edge.orders-database.timeout; with the values to search between if the usual ones are
-    /// too far apart, as in rate=20/s..60/s (system)
+    /// timeout, for, a path such as edge.orders-database.timeout; with the values to search between if the usual ones
+    /// are too far apart, as in rate=20/s..60/s (system)
     #[arg(long, value_name = "NAME[=LOW..HIGH]", help_heading = "Simulate")]
     pub(crate) find: Option<String>,
 
@@ -264,8 +269,8 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "none|DUR|staggered|reservations")]
     retry_after: Option<String>,
 
-    /// Let the server crash again under the clients that return, up to this number of times (reconnect): all connections
-    /// are lost, and it is down for as long as the first time. See --crash-above [default: 0]
+    /// Let the server crash again under the clients that return, up to this number of times (reconnect): all
+    /// connections are lost, and it is down for as long as the first time. See --crash-above [default: 0]
     #[arg(long, value_name = "N")]
     crash_loop: Option<String>,
 
@@ -279,8 +284,8 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "DUR")]
     horizon: Option<String>,
 
-    /// Kind of outage: stall (requests wait), reject (requests fail immediately) or throttle (requests are refused as too
-    /// many, for which quiet periods and pacers wait) [default: stall]
+    /// Kind of outage: stall (requests wait), reject (requests fail immediately) or throttle (requests are refused as
+    /// too many, for which quiet periods and pacers wait) [default: stall]
     #[arg(long, value_name = "stall|reject|throttle")]
     outage: Option<String>,
 
@@ -296,11 +301,11 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "N")]
     processes: Option<String>,
 
-    /// Guards of each process (reconnect, outage): none; a budget, which is tokens, window, lifetime, throttle, concurrent,
-    /// adaptive or success-rate, or lease, one for all processes; breaker; quiet, a quiet period; pacer; or several of them,
-    /// such as tokens+breaker. Settings follow a guard, as in
-    /// 'tokens capacity=100, window ratio=10%+breaker open=(constant base=5s)'; those of each guard are listed below.
-    /// Several, comma-separated, are compared [default: none]
+    /// Guards of each process (reconnect, outage): none; a budget, which is tokens, window, lifetime, throttle,
+    /// concurrent, adaptive or success-rate, or lease, one for all processes; breaker; quiet, a quiet period; pacer; or
+    /// several of them, such as tokens+breaker. Settings follow a guard, as in 'tokens capacity=100, window
+    /// ratio=10%+breaker open=(constant base=5s)'; those of each guard are listed below. Several, comma-separated, are
+    /// compared [default: none]
     #[arg(long, value_name = "GUARDS,...")]
     guards: Option<String>,
 

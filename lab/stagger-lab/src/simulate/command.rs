@@ -100,7 +100,8 @@ impl Configured {
             [Some(limit)] => request.settings.set("timeout", &Compact(limit).to_string(), &self.file),
             [None] => {}
             _ => say(&format!(
-                "note: the attempts of {} have several time limits; one is simulated for all: use --entry, or --timeout",
+                "note: the attempts of {} have several time limits; one is simulated for all: use --entry, or \
+                 --timeout",
                 self.file
             )),
         }

@@ -22,8 +22,8 @@ macro_rules! incidents {
     };
 }
 
-/// All files, in the order in which they are listed. `examples/incidents` has links to them, and not they to it: where Git
-/// makes no links, as on Windows, the program would contain paths in place of the files.
+/// All files, in the order in which they are listed. `examples/incidents` has links to them, and not they to it: where
+/// Git makes no links, as on Windows, the program would contain paths in place of the files.
 static INCIDENTS: &[Incident] = incidents![
     "aws-2025-10",
     "aws-2025-10-cure",

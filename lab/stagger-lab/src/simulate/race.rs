@@ -66,8 +66,8 @@ impl Race {
         if runs.finished == runs.planned { Ok(Some(storm)) } else { Ok(None) }
     }
 
-    /// Runs one of the policies again, and records what the first `clients` clients do. Returns `None` if the progress was
-    /// cancelled.
+    /// Runs one of the policies again, and records what the first `clients` clients do. Returns `None` if the progress
+    /// was cancelled.
     pub(crate) fn sampled(&self, nth: usize, clients: u32, progress: &Progress) -> Option<ReconnectFigures> {
         let strategy = self.plan.strategies.get(nth)?;
         self.scenario.with_sample(clients).run_with_progress(&strategy.policy, Seed::new(self.seed), progress)

@@ -201,7 +201,8 @@ fn reconnect(settings: &mut Settings, kind: ScenarioKind) -> Result<ReconnectSce
         let above = settings.take("crash-above", parse::rate)?;
         if above.is_some() && most == 0 {
             return Err(CliError::usage(
-                "--crash-above has no effect without --crash-loop; add it, such as --crash-loop 5, or remove --crash-above",
+                "--crash-above has no effect without --crash-loop; add it, such as --crash-loop 5, or remove \
+                 --crash-above",
             ));
         }
         builder = builder.crash_loop(most, above.unwrap_or(2.0 * capacity.unwrap_or(CAPACITY)));

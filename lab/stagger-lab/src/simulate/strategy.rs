@@ -126,7 +126,8 @@ fn check_runs(request: &Request, strategies: usize, sweep: &Sweep) -> Result<(),
     let factors = factors.into_iter().filter(|(number, ..)| *number > 1);
     let factors: Vec<String> = factors.map(|(number, one, many)| count(number, one, many)).collect();
     Err(CliError::usage(format_args!(
-        "{} are {runs} runs, and at most {MAX_RUNS} are possible; lower --seeds, sweep fewer values or compare fewer policies",
+        "{} are {runs} runs, and at most {MAX_RUNS} are possible; lower --seeds, sweep fewer values or compare fewer \
+         policies",
         factors.join(" times "),
     )))
 }

@@ -123,8 +123,8 @@ const POLICY_SETTINGS: [&str; 9] =
 fn steps(range: &str, step: &str) -> Result<Vec<String>, String> {
     let wrong = || {
         format!(
-            "`{range} step {step}` is not a range of values; expected a form like 100..200 step 5, 1k/s..5k/s step 500/s \
-             or 0s..30s step 5s"
+            "`{range} step {step}` is not a range of values; expected a form like 100..200 step 5, 1k/s..5k/s step \
+             500/s or 0s..30s step 5s"
         )
     };
     let (from, to) = range.split_once("..").ok_or_else(wrong)?;

@@ -45,7 +45,8 @@ const OPERATORS: [(&str, Comparison); 5] = [
     ("=", |value, limit| (value - limit).abs() <= f64::EPSILON * limit.abs()),
 ];
 
-/// Parses the values of `--assert` for this scenario. If its runs are compared with simulations, there is `agrees`, too.
+/// Parses the values of `--assert` for this scenario. If its runs are compared with simulations, there is `agrees`,
+/// too.
 pub fn parse_assertions(lists: &[String], spec: &ScenarioSpec, is_compared: bool) -> Result<Vec<Assertion>, CliError> {
     let parse = |list: &String| Assertion::parse_list(list, spec.metrics(), is_compared);
     let all = lists.iter().map(parse).collect::<Result<Vec<_>, _>>();

@@ -17,7 +17,8 @@ pub fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Vec<(Stri
     for entry in compare.iter().flat_map(|list| split_list(list)) {
         if entry.is_empty() {
             return Err(CliError::usage(
-                "--compare: a policy is missing; write at least one, separated by one comma each, such as curl,socket.io",
+                "--compare: a policy is missing; write at least one, separated by one comma each, such as \
+                 curl,socket.io",
             ));
         }
         let (name, spec) = match entry.split_once(": ") {

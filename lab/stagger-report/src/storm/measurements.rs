@@ -33,7 +33,8 @@ pub fn unreliable(names: &[&str], warnings: &[String]) -> String {
     format!("unreliable: {names}: the machine, rather than the policy, may have shaped {these}: {warnings}")
 }
 
-/// Returns what a comparison with simulations says, and whether it is explained by the figures that differ instead of all.
+/// Returns what a comparison with simulations says, and whether it is explained by the figures that differ instead of
+/// all.
 pub const fn verdict_on(agrees: Option<bool>) -> (&'static str, bool) {
     match agrees {
         None => ("no verdict, because the run is unreliable", false),
@@ -42,8 +43,8 @@ pub const fn verdict_on(agrees: Option<bool>) -> (&'static str, bool) {
     }
 }
 
-/// Returns one sentence for each run that was compared with simulations: whether they agree, the figures, and the largest
-/// difference.
+/// Returns one sentence for each run that was compared with simulations: whether they agree, the figures, and the
+/// largest difference.
 pub(super) fn agreements(storm: &StormReport) -> Vec<String> {
     let compared = measured_runs(storm).filter_map(|(name, measured)| Some((name, measured.agreement.as_ref()?)));
     compared.map(|(name, agreement)| format!("{name}: {}", verdict(agreement))).collect()
@@ -188,16 +189,16 @@ mod tests {
         ];
         assert_eq!(
             verdict(&agreement),
-            "agrees with the simulations, at most 10% or noise outside their range: most in any 100ms 66 measured, 60 simulated (58 to \
-             68); attempts per client 1.00 measured, 1.00 simulated; the largest difference is that of most in any 100ms, 10% \
-             above the mean of 8 simulations"
+            "agrees with the simulations, at most 10% or noise outside their range: most in any 100ms 66 measured, 60 \
+             simulated (58 to 68); attempts per client 1.00 measured, 1.00 simulated; the largest difference is that \
+             of most in any 100ms, 10% above the mean of 8 simulations"
         );
         agreement.agrees = Some(false);
         agreement.figures.push(compared("recovered_p99_s", Some(2.0), (4.0, 4.0, 4.0), false));
         assert_eq!(
             verdict(&agreement),
-            "differs from the simulations, more than 10% and noise outside their range: recovered p99 2s measured, 4s simulated; the \
-             largest difference is that of recovered p99, 50% below the mean of 8 simulations"
+            "differs from the simulations, more than 10% and noise outside their range: recovered p99 2s measured, 4s \
+             simulated; the largest difference is that of recovered p99, 50% below the mean of 8 simulations"
         );
         agreement.agrees = None;
         agreement.figures = vec![compared("recovered_p99_s", None, (4.0, 4.0, 4.0), false)];

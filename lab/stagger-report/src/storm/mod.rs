@@ -1,7 +1,7 @@
 //! Parts that `simulate` and `drill` share: comparing policies, assertions and reports.
 //!
-//! Every report is generated from the simulator's document `stagger.storm/1`: tables, CSV, Markdown, HTML and assertions
-//! iterate over the metrics of its scenario, so none of them can differ from the JSON.
+//! Every report is generated from the simulator's document `stagger.storm/1`: tables, CSV, Markdown, HTML and
+//! assertions iterate over the metrics of its scenario, so none of them can differ from the JSON.
 
 mod assertion;
 mod charts;

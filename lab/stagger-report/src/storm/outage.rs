@@ -143,8 +143,8 @@ impl Runs<'_> {
         let capacity = Unit::Count.label(spec.capacity);
         if spec.rate > spec.capacity {
             return Some(format!(
-                "the requests alone exceed the capacity of the server, {rate}/s against {capacity}/s: no retry policy can \
-                 serve them"
+                "the requests alone exceed the capacity of the server, {rate}/s against {capacity}/s: no retry policy \
+                 can serve them"
             ));
         }
         if spec.horizon_s < first.min_horizon_s {
@@ -167,8 +167,8 @@ impl Runs<'_> {
             )
         } else {
             format!(
-                "{name}: {} attempts/s at the end, {times:.2} times the requests, are within the capacity of {capacity}/s; a \
-                 longer --horizon shows whether the system recovers",
+                "{name}: {} attempts/s at the end, {times:.2} times the requests, are within the capacity of \
+                 {capacity}/s; a longer --horizon shows whether the system recovers",
                 per_second(load)
             )
         })
@@ -342,8 +342,9 @@ mod tests {
 
     use super::*;
 
-    /// Returns the sentences for a sweep with these verdicts at the rates 1, 2, 3, …, a word for each rate with a letter
-    /// for each seed: never fell (n), recovered (r), relapsed and is up (u), relapsed and is down (d), still down (s).
+    /// Returns the sentences for a sweep with these verdicts at the rates 1, 2, 3, …, a word for each rate with a
+    /// letter for each seed: never fell (n), recovered (r), relapsed and is up (u), relapsed and is down (d), still
+    /// down (s).
     fn sentences(verdicts: &str) -> Vec<String> {
         let scenario = OutageScenario::builder(1.0).build().unwrap();
         let mut storm = StormReport::new(&scenario);
@@ -376,8 +377,8 @@ mod tests {
             ("s s s", "ours does not recover within the horizon from rate=1 to 3"),
             (
                 "r s r s",
-                "ours recovers up to rate=1, and does not recover within the horizon from 4 on; in between it depends on the value and the \
-                 seed",
+                "ours recovers up to rate=1, and does not recover within the horizon from 4 on; in between it depends \
+                 on the value and the seed",
             ),
             (
                 "r s r",
@@ -410,12 +411,13 @@ mod tests {
         for (verdicts, want) in [
             (
                 "rr rr ss",
-                "ours recovers with all 2 seeds up to rate=2, and does not recover within the horizon with any of 2 seeds from 3 on",
+                "ours recovers with all 2 seeds up to rate=2, and does not recover within the horizon with any of 2 \
+                 seeds from 3 on",
             ),
             (
                 "nn rr rs ss",
-                "ours never falls or recovers with all 2 seeds up to rate=2, and does not recover within the horizon with some of 2 \
-             seeds from 3 on",
+                "ours never falls or recovers with all 2 seeds up to rate=2, and does not recover within the horizon \
+                 with some of 2 seeds from 3 on",
             ),
             ("uu ru uu", "ours relapses with some of 2 seeds from rate=1 to 3"),
         ] {

@@ -45,7 +45,8 @@ impl Interrupt {
         self.requested.load(Ordering::Relaxed)
     }
 
-    /// Returns the exit status after an interruption, as that of a program which the signal has ended: 130 after Ctrl-C.
+    /// Returns the exit status after an interruption, as that of a program which the signal has ended: 130 after
+    /// Ctrl-C.
     pub fn exit_status(&self) -> u8 {
         match self.signal.load(Ordering::Relaxed) {
             0 => 130,

@@ -33,16 +33,17 @@ pub struct Cell {
     /// `None` if the value does not exist for at least one seed.
     pub value: Option<f64>,
     pub text: String,
-    /// Whether no other policy in the same scenario has a better value, and at least one has a worse value. Measured values
-    /// are compared with measured ones. The fastest recovery is the best only among policies that the server can take.
+    /// Whether no other policy in the same scenario has a better value, and at least one has a worse value. Measured
+    /// values are compared with measured ones. The fastest recovery is the best only among policies that the server can
+    /// take.
     pub is_best: bool,
 }
 
 /// The figures of a budget that processes share by leases.
 const OF_LEASES: [&str; 3] = ["retries", "budget_overshoot", "budget_overshoot_bound"];
 
-/// The figures of a mass disconnect that are the better the earlier the clients return. Clients in step return early at the
-/// price of the server.
+/// The figures of a mass disconnect that are the better the earlier the clients return. Clients in step return early at
+/// the price of the server.
 const OF_SPEED: [&str; 10] = [
     "recovered_p50_s",
     "recovered_p95_s",
@@ -56,8 +57,8 @@ const OF_SPEED: [&str; 10] = [
     "efficiency_mean_time",
 ];
 
-/// The most attempts per client beyond what the server accepts at the time, of a policy that it can take: clients that are
-/// spread at random exceed the capacity now and then, too.
+/// The most attempts per client beyond what the server accepts at the time, of a policy that it can take: clients that
+/// are spread at random exceed the capacity now and then, too.
 const MOST_EXCESS: f64 = 0.1;
 
 /// Returns whether the server can take the clients of a policy.
@@ -174,8 +175,8 @@ impl<'a> Results<'a> {
         self.rows.iter().zip(&values).zip(&may_be_best).map(cell).collect()
     }
 
-    /// Returns whether the value of a row counts when the best is chosen: clients that overload the server are not the best
-    /// because they are back early.
+    /// Returns whether the value of a row counts when the best is chosen: clients that overload the server are not the
+    /// best because they are back early.
     fn may_be_best(&self, row: &StrategyReport, metric: &Metric) -> bool {
         !OF_SPEED.contains(&metric.key) || is_within_capacity(self.storm.scenario_of(row), row)
     }
@@ -221,7 +222,8 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
     let reconnect = |kind: &str, spec: &ReconnectSpec| {
         let mut text = format!(
-            "{kind}: {} clients lose their connections within {}; server capacity {}/s, backlog {}, one-way latency {} to {}",
+            "{kind}: {} clients lose their connections within {}; server capacity {}/s, backlog {}, one-way latency \
+             {} to {}",
             count(spec.clients as f64),
             time(spec.disconnect_window_s),
             count(spec.rate),
@@ -252,7 +254,8 @@ fn describe_scenario(spec: &ScenarioSpec) -> String {
         ScenarioSpec::Reconnect(spec) => reconnect("reconnect", spec),
         ScenarioSpec::Fluid(spec) => reconnect("fluid", spec),
         ScenarioSpec::Outage(spec) => format!(
-            "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} to {}{}",
+            "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} \
+             to {}{}",
             count(spec.rate),
             count(f64::from(spec.processes)),
             time(spec.timeout_s),

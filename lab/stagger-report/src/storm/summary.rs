@@ -13,8 +13,8 @@ const SPARKLINE_WIDTH: usize = 20;
 /// Time in which a burst is counted, in seconds.
 const BURST_S: f64 = 0.1;
 
-/// Bursts are told that have this many times what the server accepts meanwhile, and this many attempts: of fewer, chance may
-/// bring so many together.
+/// Bursts are told that have this many times what the server accepts meanwhile, and this many attempts: of fewer,
+/// chance may bring so many together.
 const NOTABLE_BURST: f64 = 2.0;
 const FEWEST_IN_BURST: f64 = 20.0;
 
@@ -117,7 +117,8 @@ fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {
     ))
 }
 
-/// Returns the sentence about policies that stay within the capacity in every second: what the worst 100 ms of them have.
+/// Returns the sentence about policies that stay within the capacity in every second: what the worst 100 ms of them
+/// have.
 fn within_capacity(storm: &StormReport, results: &Results<'_>) -> String {
     let within = "no policy exceeds the capacity of the server in any second";
     let rates = results.rows.iter().map(|row| match storm.scenario_of(row) {

@@ -26,8 +26,8 @@ pub struct ConfigPolicy {
     pub guards: Option<String>,
 }
 
-/// Returns the policies of a file by which calls, steps and restarts are repeated: all of them, or the one whose path is
-/// `entry`, or contains it.
+/// Returns the policies of a file by which calls, steps and restarts are repeated: all of them, or the one whose path
+/// is `entry`, or contains it.
 pub(crate) fn policies_of(file: &Path, entry: Option<&str>) -> Result<Vec<ConfigPolicy>, CliError> {
     let name = file.display().to_string();
     let text = text(&Found { path: file.to_owned(), is_named: true }, &name)?;

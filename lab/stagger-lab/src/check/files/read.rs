@@ -91,7 +91,8 @@ impl FileResult {
         Ok(results)
     }
 
-    /// Reads and checks a file. Returns `None` for one that is not named on the command line and says nothing about retries.
+    /// Reads and checks a file. Returns `None` for one that is not named on the command line and says nothing about
+    /// retries.
     fn read(file: &Found, format: Option<Format>, context: &DeploymentContext) -> Result<Option<Self>, CliError> {
         let is_stdin = file.path == Path::new("-");
         let name = if is_stdin { STDIN.to_owned() } else { file.path.display().to_string() };
@@ -123,7 +124,8 @@ impl FileResult {
         }
         if has_drop_ins(&file.path) {
             say(&format!(
-                "{name}.d has drop-ins, which are not read with {name}; `systemctl cat {} | stagger check -` checks all of them as one",
+                "{name}.d has drop-ins, which are not read with {name}; `systemctl cat {} | stagger check -` checks \
+                 all of them as one",
                 file.path.file_name().unwrap_or_default().display()
             ));
         }

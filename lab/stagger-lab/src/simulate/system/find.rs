@@ -341,8 +341,8 @@ pub(super) fn changed(file: &SystemFile, changes: &[(&str, String)]) -> Result<S
     Ok(file.with_all(changes.iter().map(|(path, text)| (*path, &**text)))?.system().clone())
 }
 
-/// Returns the values between which a number is searched: a rate up to the capacity of the service that is overloaded first, a
-/// share from 0 to 1, and others from a tenth of the value to three times of it.
+/// Returns the values between which a number is searched: a rate up to the capacity of the service that is overloaded
+/// first, a share from 0 to 1, and others from a tenth of the value to three times of it.
 fn usual(unit: Unit, value: f64, system: &System) -> [f64; 2] {
     match unit {
         Unit::PerSecond => {

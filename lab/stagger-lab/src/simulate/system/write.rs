@@ -132,7 +132,10 @@ fn page(document: &Document, json: &str, command: &str) -> String {
     }
     out.push_str("</dl>\n</section>\n");
     if let Some(first) = document.runs.first() {
-        out.push_str("<details>\n<summary>All figures of the first run</summary>\n<div class=\"wide\"><table id=\"metrics\">\n<tbody>\n");
+        out.push_str(
+            "<details>\n<summary>All figures of the first run</summary>\n<div class=\"wide\"><table \
+            id=\"metrics\">\n<tbody>\n",
+        );
         out.extend(metrics(document, first).iter().map(|metric| cells(&[metric.key.clone(), metric.text()])));
         out.push_str("</tbody>\n</table></div>\n</details>\n");
     }

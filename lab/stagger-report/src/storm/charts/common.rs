@@ -25,8 +25,8 @@ pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
     Series::strong(name, Hue::nth(nth), shape)
 }
 
-/// Returns the series of a simulation in a chart that has the measured ones of several policies: thin, in the color of its
-/// policy. All share an entry in the legend.
+/// Returns the series of a simulation in a chart that has the measured ones of several policies: thin, in the color of
+/// its policy. All share an entry in the legend.
 pub(super) fn simulated_line(nth: usize, shape: Shape) -> Series {
     Series::light("simulated", Hue::nth(nth), shape)
 }

@@ -70,8 +70,8 @@ pub(crate) fn arrivals(storm: &StormReport) -> Option<Chart> {
         slug: "arrivals",
         title: "Attempts over time",
         caption:
-            "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All charts use the \
-                same scale."
+            "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All charts use \
+             the same scale."
                 .to_owned(),
         figures: policies.iter().map(|shown| figure(Spacing::Linear, shown)).collect(),
         logarithmic: policies.iter().map(|shown| figure(Spacing::Log, shown)).collect(),

@@ -125,8 +125,8 @@ pub(crate) fn raster(storm: &StormReport) -> Option<Chart> {
     Some(Chart {
         slug: "raster",
         title: "Attempts of individual clients",
-        caption: "One point per attempt and one row per client, for a sample of the clients. Synchronized clients form columns. \
-                  Rows of a simulation are above the measured ones."
+        caption: "One point per attempt and one row per client, for a sample of the clients. Synchronized clients \
+            form columns. Rows of a simulation are above the measured ones."
             .to_owned(),
         figures: by_policy(storm, &samples).iter().map(figure).collect(),
         logarithmic: Vec::new(),

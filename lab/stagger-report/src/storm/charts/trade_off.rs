@@ -45,7 +45,9 @@ pub(crate) fn trade_off(storm: &StormReport, results: &Results<'_>) -> Option<Ch
     Some(Chart {
         slug: "trade-off",
         title: "Trade-off between server load and recovery",
-        caption: "Lower is better for the server, further left is better for the clients. Runs that never recover are not shown.".to_owned(),
+        caption: "Lower is better for the server, further left is better for the clients. Runs that never recover are \
+            not shown."
+            .to_owned(),
         figures: vec![Figure {
             title: format!("{} by {}", cost.heading, time.heading),
             description: format!("{} of each policy by {}.", cost.heading, time.heading),
