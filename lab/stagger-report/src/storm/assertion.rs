@@ -1,4 +1,6 @@
-use stagger_core::text::parse_number;
+//! Assertions on the figures of runs, such as `peak_1s<=600`.
+
+use stagger_lint::parse_number;
 use stagger_sim::storm::{Metric, MetricValue, Quantity, RunReport, ScenarioSpec, VerdictKind};
 use stagger_terminal::output::error::CliError;
 
@@ -55,7 +57,7 @@ pub fn parse_assertions(lists: &[String], spec: &ScenarioSpec, is_compared: bool
 
 impl Assertion {
     /// Parses a comma-separated list such as `peak_1s<=600,recovered_p99<=30s`.
-    pub fn parse_list(text: &str, metrics: &[Metric], is_compared: bool) -> Result<Vec<Self>, String> {
+    fn parse_list(text: &str, metrics: &[Metric], is_compared: bool) -> Result<Vec<Self>, String> {
         text.split(',').map(|item| Self::parse(item.trim(), metrics, is_compared)).collect()
     }
 
@@ -74,7 +76,7 @@ impl Assertion {
     }
 
     /// Returns a sentence for each run that does not meet the assertion.
-    pub fn failures(&self, results: &Results<'_>) -> Vec<String> {
+    pub(crate) fn failures(&self, results: &Results<'_>) -> Vec<String> {
         let mut failures = Vec::new();
         for row in &results.rows {
             for run in &row.runs {
@@ -136,7 +138,7 @@ impl Condition {
 }
 
 /// Returns whether `name` is the metric `key`; the unit suffix `_s` may be omitted.
-pub fn is_name_of(key: &str, name: &str) -> bool {
+pub(crate) fn is_name_of(key: &str, name: &str) -> bool {
     key == name || key.strip_suffix("_s") == Some(name)
 }
 

@@ -1,3 +1,5 @@
+//! The policies of `--compare`, and their names.
+
 use stagger_core::Policy;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;

@@ -95,20 +95,20 @@ fn metrics_table(results: &Results<'_>) -> String {
 
 /// A policy with the cells of [`headings`].
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct KeyRow {
-    pub name: String,
-    pub cells: Vec<KeyCell>,
+struct KeyRow {
+    name: String,
+    cells: Vec<KeyCell>,
 }
 
 /// A figure of a policy.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct KeyCell {
-    pub text: String,
+struct KeyCell {
+    text: String,
     /// What the figure is compared with: the capacity, or what the simulation of a measured policy says.
-    pub notes: Vec<String>,
-    pub is_best: bool,
+    notes: Vec<String>,
+    is_best: bool,
     /// Whether it exceeds the capacity of the server.
-    pub is_over: bool,
+    is_over: bool,
 }
 
 /// The key of the figure that is compared with the capacity.
@@ -149,12 +149,12 @@ fn key_figures(scenario: &ScenarioSpec) -> &'static [(&'static str, &'static str
 }
 
 /// Returns the headings of the figures that decide.
-pub(super) fn key_headings(storm: &StormReport) -> impl Iterator<Item = &'static str> {
+fn key_headings(storm: &StormReport) -> impl Iterator<Item = &'static str> {
     key_figures(&storm.scenario).iter().map(|(_, heading)| *heading)
 }
 
 /// Returns the figures of each policy that decide.
-pub(super) fn key_rows(storm: &StormReport, results: &Results<'_>) -> Vec<KeyRow> {
+fn key_rows(storm: &StormReport, results: &Results<'_>) -> Vec<KeyRow> {
     let columns: Vec<(&str, Vec<Cell>)> = key_figures(&storm.scenario)
         .iter()
         .filter_map(|(key, _)| Some((*key, results.column(results.metric(key)?))))

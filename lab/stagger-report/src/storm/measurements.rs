@@ -1,3 +1,5 @@
+//! What a drill says about its measurements: how reliable they are, and whether simulations agree.
+
 use core::time::Duration;
 
 use stagger_sim::storm::{Agreement, ComparedFigure, Measurements, ReconnectReport, StormReport};

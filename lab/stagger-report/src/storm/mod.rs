@@ -20,10 +20,11 @@ mod summary;
 mod timeline;
 mod write;
 
-pub use assertion::{Condition, is_name_of, parse_assertions};
+pub(crate) use assertion::is_name_of;
+pub use assertion::{Condition, parse_assertions};
 pub use compare::{named_policies, number_duplicates, short_name};
 pub use measurements::{unreliable, verdict_on};
 pub use outputs::{Format, OutputArgs, Outputs};
 pub use progress::{Interrupt, ProgressLine};
-pub use timeline::{SAMPLED_CLIENTS, Timeline, downsample, resample};
+pub use timeline::{SAMPLED_CLIENTS, downsample};
 pub use write::{RunCount, csv_text, finish, markdown_text, rendered};

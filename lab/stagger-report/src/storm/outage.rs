@@ -200,7 +200,7 @@ const LEAST_VALUES: usize = 3;
 
 /// Returns a sentence for each curve of a sweep over the scenario of an outage: up to which value the system recovers,
 /// and from which on it does not.
-pub(super) fn thresholds(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
+fn thresholds(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
     let ScenarioSpec::Outage(_) = &storm.scenario else {
         return Vec::new();
     };

@@ -1,3 +1,5 @@
+//! The flags of the outputs, and their targets, which are opened before anything is simulated.
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};

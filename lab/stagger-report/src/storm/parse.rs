@@ -1,3 +1,5 @@
+//! Values of flags that the scenarios of simulations and drills share.
+
 use core::num::NonZeroU64;
 use core::time::Duration;
 

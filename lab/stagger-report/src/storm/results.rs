@@ -15,9 +15,9 @@ use super::subject::{is_measured, name_of_policy, scenario_label};
 
 /// Metrics of all strategies.
 #[derive(Clone, Debug)]
-pub struct Results<'a> {
-    pub metrics: &'static [Metric],
-    pub rows: Vec<&'a StrategyReport>,
+pub(crate) struct Results<'a> {
+    pub(crate) metrics: &'static [Metric],
+    pub(crate) rows: Vec<&'a StrategyReport>,
     storm: &'a StormReport,
     /// Whether a server crashes again, so that the number of crashes belongs into tables.
     has_crashes: bool,
@@ -29,14 +29,14 @@ pub struct Results<'a> {
 
 /// Metric of a strategy, averaged over its seeds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// `None` if the value does not exist for at least one seed.
-    pub value: Option<f64>,
-    pub text: String,
+    pub(crate) value: Option<f64>,
+    pub(crate) text: String,
     /// Whether no other policy in the same scenario has a better value, and at least one has a worse value. Measured
     /// values are compared with measured ones. The fastest recovery is the best only among policies that the server can
     /// take.
-    pub is_best: bool,
+    pub(crate) is_best: bool,
 }
 
 /// The figures of a budget that processes share by leases.
@@ -81,7 +81,7 @@ fn has_lease(run: &RunReport) -> bool {
 
 impl<'a> Results<'a> {
     /// Returns the metrics of a document.
-    pub fn from_storm(storm: &'a StormReport) -> Self {
+    pub(crate) fn from_storm(storm: &'a StormReport) -> Self {
         let runs = || storm.strategies.iter().flat_map(|strategy| &strategy.runs);
         let crashes = |spec: &ScenarioSpec| matches!(spec, ScenarioSpec::Reconnect(spec) if spec.crash_loop.is_some());
         Self {
@@ -97,7 +97,7 @@ impl<'a> Results<'a> {
 
     /// Returns the policies with their names and guards. Rows that have the same policy and guards, and names that
     /// differ only in their last part or in swept settings of the scenario, are combined.
-    pub fn policies(&self) -> Vec<(String, &str, Option<&str>)> {
+    pub(crate) fn policies(&self) -> Vec<(String, &str, Option<&str>)> {
         let mut policies: Vec<(String, &str, Option<&str>)> = Vec::new();
         for row in &self.rows {
             let (name, guards) = (name_of_policy(row), row.guards.as_deref());
@@ -118,19 +118,19 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the rows that assertions apply to: the measured ones of a drill, otherwise all rows.
-    pub fn assertion_targets(&self) -> Self {
+    pub(crate) fn assertion_targets(&self) -> Self {
         let measured: Vec<_> = self.rows.iter().copied().filter(|row| is_measured(row)).collect();
         Self { rows: if measured.is_empty() { self.rows.clone() } else { measured }, ..*self }
     }
 
     /// Returns the metrics that are shown in tables.
-    pub fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
+    pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
         let is_shown = |metric: &&Metric| metric.importance > Importance::Detail || self.is_of_these_runs(metric);
         self.metrics.iter().filter(is_shown)
     }
 
     /// Returns whether tables have this metric however narrow they are.
-    pub fn is_primary(&self, metric: &Metric) -> bool {
+    pub(crate) fn is_primary(&self, metric: &Metric) -> bool {
         metric.importance == Importance::Primary || self.is_of_these_runs(metric)
     }
 
@@ -144,12 +144,12 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the metric with this key, if the scenario has it.
-    pub fn metric(&self, key: &str) -> Option<&'static Metric> {
+    pub(crate) fn metric(&self, key: &str) -> Option<&'static Metric> {
         self.metrics.iter().find(|metric| metric.key == key)
     }
 
     /// Returns a metric for each strategy. The best value is that of the strategies in the same scenario.
-    pub fn column(&self, metric: &Metric) -> Vec<Cell> {
+    pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
         let values: Vec<Option<f64>> = self.rows.iter().map(|row| mean(row, metric)).collect();
         let group = |row: &StrategyReport| (scenario_label(row), is_measured(row));
         let mut extremes: BTreeMap<(String, bool), (Option<f64>, Option<f64>)> = BTreeMap::new();
@@ -182,7 +182,7 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the rows of a table: the name of each strategy, with a cell for each of these metrics.
-    pub fn table<'m>(&self, shown: impl Iterator<Item = &'m Metric>) -> Vec<(&str, Vec<Cell>)> {
+    pub(crate) fn table<'m>(&self, shown: impl Iterator<Item = &'m Metric>) -> Vec<(&str, Vec<Cell>)> {
         let mut rows: Vec<(&str, Vec<Cell>)> = self.rows.iter().map(|row| (&*row.name, Vec::new())).collect();
         for metric in shown {
             for ((_, cells), cell) in rows.iter_mut().zip(self.column(metric)) {

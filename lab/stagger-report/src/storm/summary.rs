@@ -1,3 +1,5 @@
+//! The report for a terminal, and the sentences that answer what happened.
+
 use stagger_sim::storm::{ReconnectSpec, ScenarioSpec, StormReport};
 use stagger_terminal::plot::{Cell, Column, RenderOptions, bold, paragraph, sparkline, table};
 

@@ -1,3 +1,5 @@
+//! Time series of a run, and fewer points of them for a picture.
+
 use stagger_sim::storm::RunFigures;
 use stagger_terminal::plot::Point;
 
@@ -6,17 +8,17 @@ pub const SAMPLED_CLIENTS: u32 = 60;
 
 /// Time series of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Timeline {
-    pub bin_s: f64,
+pub(crate) struct Timeline {
+    pub(crate) bin_s: f64,
     /// Attempts per bin, by arrival or by start.
-    pub attempts: Vec<f64>,
+    pub(crate) attempts: Vec<f64>,
     /// Connected clients or successful requests per bin; empty if unknown.
-    pub successes: Vec<f64>,
+    pub(crate) successes: Vec<f64>,
 }
 
 impl Timeline {
     /// Returns the time series of a run; `None` if the scenario has none.
-    pub fn from_figures(figures: &RunFigures) -> Option<Self> {
+    pub(crate) fn from_figures(figures: &RunFigures) -> Option<Self> {
         let floats = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
         Some(match figures {
             RunFigures::Reconnect(figures) => {
@@ -35,7 +37,7 @@ impl Timeline {
     }
 
     /// Returns the time by which this share of all attempts was made.
-    pub fn time_of_share(&self, share: f64) -> f64 {
+    pub(crate) fn time_of_share(&self, share: f64) -> f64 {
         let target = share * self.attempts.iter().sum::<f64>();
         let mut sum = 0.0;
         let bins = self.attempts.iter().take_while(|count| {
@@ -69,7 +71,7 @@ pub fn downsample(bins: &[f64], bin_s: f64, until: f64, max_intervals: usize) ->
 }
 
 /// Returns the sums of a series over `count` equal intervals.
-pub fn resample(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
+pub(crate) fn resample(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
     let mut sums = vec![0.0; count];
     for (at, value) in bins.iter().enumerate() {
         let interval = (at as f64 + 0.5) * bin_s / until * count as f64;

@@ -56,12 +56,7 @@ pub fn finish(
 }
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.
-pub(super) fn write(
-    storm: &StormReport,
-    results: &Results<'_>,
-    outputs: Outputs,
-    options: RenderOptions,
-) -> Result<(), CliError> {
+fn write(storm: &StormReport, results: &Results<'_>, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
     let uses_stdout = outputs.uses_stdout();
     let Outputs { targets, svg } = outputs;
     let document = to_json(storm)?;
@@ -109,7 +104,7 @@ fn charts(storm: &StormReport, results: &Results<'_>) -> Vec<Chart> {
 }
 
 /// Returns the metrics as CSV, one row per run. A value that does not exist is empty.
-pub(super) fn csv_metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
+fn csv_metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     let heads = ["strategy", "policy", "guards", "seed"].into_iter();
     let mut write = |row: Vec<String>| writer.write_record(row).map_err(csv_error);
@@ -127,7 +122,7 @@ pub(super) fn csv_metrics(results: &Results<'_>) -> Result<Vec<u8>, CliError> {
 }
 
 /// Returns the time series as CSV, one row per run and bin.
-pub(super) fn csv_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
+fn csv_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(csv_error)?;
     for strategy in &storm.strategies {
@@ -170,7 +165,7 @@ fn csv_error(error: csv::Error) -> CliError {
 }
 
 /// Returns the table as Markdown, with the best value of each column in bold.
-pub(super) fn markdown(storm: &StormReport, results: &Results<'_>) -> String {
+fn markdown(storm: &StormReport, results: &Results<'_>) -> String {
     let mut out = markdown_text(&describe(storm)) + "\n\n";
     let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));
@@ -206,7 +201,7 @@ pub fn markdown_text(text: &str) -> String {
 }
 
 /// Writes each chart to a file of its own.
-pub(super) fn write_charts(
+fn write_charts(
     storm: &StormReport,
     results: &Results<'_>,
     charts: &[Chart],

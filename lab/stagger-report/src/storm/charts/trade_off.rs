@@ -1,3 +1,5 @@
+//! The chart that compares policies: load of the server against recovery of the clients.
+
 use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormReport, StrategyReport};
 use stagger_terminal::plot::{Axis, Figure, Point, Series, Shape};
 
