@@ -1,3 +1,5 @@
+//! The command: answers come from flags or a prompt, and advice is written in one format.
+
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,3 +1,5 @@
+//! The advice as a page.
+
 use stagger_core::text::Compact;
 use stagger_lint::advise::{Advice, Candidate, ParetoFront};
 use stagger_report::page::{Front, delays, frame, headings};

@@ -1,3 +1,5 @@
+//! The advice as a document, and its policy as TOML and as Rust.
+
 use serde::Serialize;
 use stagger_core::Policy;
 use stagger_lint::advise::{

@@ -1,3 +1,5 @@
+//! The advice as text for a terminal.
+
 use stagger_core::Policy;
 use stagger_core::text::Compact;
 use stagger_lint::advise::{Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation};
@@ -147,7 +149,10 @@ fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
 pub(super) fn figures(predicted: &Prediction) -> [String; 4] {
     [
         Unit::Count.label(predicted.peak_second.round()),
-        predicted.recovery.map_or_else(|| "never".to_owned(), |recovery| format!("{:.1}", Compact(recovery))),
+        match predicted.recovery {
+            Some(recovery) => format!("{:.1}", Compact(recovery)),
+            None => "never".to_owned(),
+        },
         format!("{:.2}", predicted.attempts_per_client),
         format!("{:.1}%", 100.0 * predicted.recovered_ratio),
     ]

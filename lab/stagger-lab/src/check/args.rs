@@ -1,3 +1,5 @@
+//! The flags of `stagger check`, and the context that they describe.
+
 use core::num::{NonZeroU32, NonZeroU64};
 use core::str::FromStr;
 use core::time::Duration;

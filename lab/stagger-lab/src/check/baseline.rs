@@ -1,3 +1,5 @@
+//! Findings that are known already, in a file that a build compares with.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fmt, fs};

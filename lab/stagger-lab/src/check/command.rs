@@ -1,3 +1,5 @@
+//! The command: what is checked, and in which format the findings are written.
+
 use std::process::ExitCode;
 
 use stagger_terminal::output::error::CliError;

@@ -1,3 +1,5 @@
+//! The findings as a page.
+
 use std::collections::HashSet;
 
 use stagger_core::Policy;

@@ -1,3 +1,5 @@
+//! The findings as a document.
+
 use serde::Serialize;
 use stagger_core::Policy;
 use stagger_lint::{DeploymentContext, Edit, Estimate, FileFinding, Finding, Place};

@@ -25,7 +25,7 @@ fn annotation(subject: &Subject<'_>, found: &Reported<'_>) -> String {
     let mut properties = Vec::new();
     if let Some(file) = &subject.file {
         properties.push(format!("file={}", property(file)));
-        if let Some(place) = found.placed.and_then(FileFinding::place) {
+        if let Some(place) = found.place() {
             properties.push(format!("line={},endLine={}", place.line, place.end_line));
             // Of several lines, GitHub wants no columns.
             if place.line == place.end_line {
@@ -73,7 +73,7 @@ fn suite(subject: &Subject<'_>) -> Element {
         .map(|found| {
             let rule = found.finding.rule();
             let case = Element::new("testcase");
-            let case = match found.placed.and_then(FileFinding::place) {
+            let case = match found.place() {
                 Some(place) => case
                     .set("name", format!("{} at {place}", rule.code()))
                     .set("classname", &subject.name)
@@ -142,7 +142,7 @@ fn result(subject: &Subject<'_>, found: &Reported<'_>, rules: &[&Rule]) -> Value
     });
     let Some(file) = &subject.file else { return result };
     let artifact = json!({ "uri": utf8_percent_encode(file, PATH).to_string() });
-    let place = found.placed.and_then(FileFinding::place);
+    let place = found.place();
     let physical = match place {
         Some(place) => json!({ "artifactLocation": artifact, "region": region(place) }),
         None => json!({ "artifactLocation": artifact }),

@@ -1,3 +1,5 @@
+//! The findings as text for a terminal.
+
 use std::collections::HashSet;
 
 use anstyle::AnsiColor;

@@ -1,9 +1,11 @@
+//! What was checked, with its findings: the one result that all formats write.
+
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
 use stagger_core::Policy;
-use stagger_lint::{DeploymentContext, Estimate, FileFinding, Finding, Rule, check, estimate, fix, log};
+use stagger_lint::{DeploymentContext, Estimate, FileFinding, Finding, Place, Rule, check, estimate, fix, log};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;
 use stagger_terminal::subject::is_file;
@@ -45,6 +47,11 @@ impl Reported<'_> {
         let help = [format!("help: {}", self.finding.suggestion())];
         let fix = self.placed.and_then(FileFinding::fix).map(|fix| fix.text().to_owned());
         lines.chain(help).chain(fix).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns its place in a file, if it has one.
+    pub(super) fn place(&self) -> Option<Place> {
+        self.placed?.place()
     }
 
     /// Returns what it is known by in a baseline.

@@ -1,3 +1,5 @@
+//! The rules themselves: `--rules` and `--explain`.
+
 use serde::Serialize;
 use stagger_lint::Rule;
 use stagger_terminal::output::error::CliError;

@@ -1,3 +1,5 @@
+//! Bounds on simulations and forecasts: a page can ask faster than a machine computes.
+
 use std::sync::Arc;
 
 use axum::http::StatusCode;

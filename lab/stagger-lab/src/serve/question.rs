@@ -1,3 +1,5 @@
+//! Requests of the page as JSON, and what they ask for.
+
 use core::time::Duration;
 
 use axum::body::Bytes;

@@ -1,3 +1,5 @@
+//! The flags of `stagger simulate`.
+
 use std::ffi::OsStr;
 use std::path::PathBuf;
 

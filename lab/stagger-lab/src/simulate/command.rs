@@ -1,3 +1,5 @@
+//! The command: chooses the scenario, runs it, and writes the report.
+
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::process::ExitCode;

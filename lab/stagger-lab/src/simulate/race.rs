@@ -1,3 +1,5 @@
+//! The race of `stagger serve`: two policies in one reconnect scenario.
+
 use std::collections::BTreeMap;
 
 use stagger_core::{Policy, Seed};

@@ -1,3 +1,5 @@
+//! Runs of a plan on all cores, with a progress line and an end on Ctrl-C.
+
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::thread;

@@ -1,3 +1,5 @@
+//! Scenarios of the simulators, built from settings.
+
 use core::time::Duration;
 
 use stagger_core::{Ratio, Seed};

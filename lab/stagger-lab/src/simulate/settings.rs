@@ -1,3 +1,5 @@
+//! What to simulate: flags over a file, with the origin of each setting for error messages.
+
 use core::fmt;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,3 +1,5 @@
+//! The plan of a simulation: policies times guards times swept values.
+
 use std::collections::BTreeMap;
 
 use stagger_core::Policy;

@@ -1,3 +1,5 @@
+//! Sweeps: lists and ranges of values of a setting, and their combinations.
+
 use core::time::Duration;
 
 use stagger_core::Policy;

@@ -1,3 +1,5 @@
+//! What a file says that no rule judges: settings without an equivalent, references, and remarks.
+
 use std::collections::{HashMap, HashSet};
 
 use stagger_config::{Remark, RemarkKind, Span};

@@ -1,3 +1,5 @@
+//! The policies of a configuration, as `stagger simulate` and `stagger plan` use them.
+
 use core::time::Duration;
 use std::path::Path;
 

@@ -97,7 +97,7 @@ impl FileResult {
         let is_stdin = file.path == Path::new("-");
         let name = if is_stdin { STDIN.to_owned() } else { file.path.display().to_string() };
         let text = text(file, &name)?;
-        let ending = file.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let ending = ending(&file.path);
         if (ending == "toml" || is_stdin) && format.is_none() && is_system(&text) {
             let read = if is_stdin { SystemFile::parse(&*text) } else { SystemFile::read(&file.path) };
             let findings = system::check(&read.map_err(CliError::usage)?);
@@ -174,16 +174,22 @@ fn unused_by_system(context: &DeploymentContext) -> Vec<UnusedFlag> {
 
 /// Returns whether a unit of systemd has drop-ins beside it, which replace what it says.
 fn has_drop_ins(path: &Path) -> bool {
-    let is_unit =
-        path.extension().is_some_and(|ending| ["service", "mount", "swap"].iter().any(|unit| ending == *unit));
-    let mut directory = path.as_os_str().to_owned();
-    directory.push(".d");
-    if !is_unit {
+    if !["service", "mount", "swap"].contains(&ending(path)) {
         return false;
     }
+    let mut directory = path.as_os_str().to_owned();
+    directory.push(".d");
     // A directory that is missing or cannot be read has none.
     let Ok(files) = fs::read_dir(directory) else { return false };
-    files.flatten().any(|file| file.path().extension().is_some_and(|ending| ending == "conf"))
+    files.flatten().any(|file| ending(&file.path()) == "conf")
+}
+
+/// Returns what the name of a file ends with, without the dot; nothing if that is no text.
+fn ending(path: &Path) -> &str {
+    match path.extension() {
+        Some(ending) => ending.to_str().unwrap_or_default(),
+        None => "",
+    }
 }
 
 /// Returns the systems that a file configures.
@@ -295,7 +301,7 @@ fn directory(root: &Path, found: &mut Vec<Found>) -> Result<(), CliError> {
                 continue;
             }
         };
-        let ending = entry.path().extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let ending = ending(entry.path());
         if !entry.file_type().is_some_and(|kind| kind.is_file()) || !ENDINGS.contains(&ending) {
             continue;
         }

@@ -1,3 +1,5 @@
+//! The findings of a file with its lines, for a terminal and for a page.
+
 use std::collections::HashSet;
 
 use annotate_snippets::renderer::DecorStyle;
@@ -74,18 +76,21 @@ pub(crate) struct Shown<'a> {
 /// Returns the findings of a file for a page.
 pub(crate) fn shown(checked: &FileResult) -> Vec<Shown<'_>> {
     let options = RenderOptions { columns: MAX_WIDTH, glyphs: Glyphs::Unicode, color: false };
-    let shown = |group: Vec<&'_ FileFinding>| {
-        let first = group[0];
-        (
-            first.place().map_or_else(String::new, |place| source(checked, place, options)),
-            first.fix().map_or_else(String::new, |fix| change(fix, checked.text(), options)),
-            others(&group[1..], options),
-        )
-    };
     let groups = groups(checked).into_iter().map(|group| {
-        let finding = group[0].finding();
-        let (source, change, others) = shown(group);
-        Shown { finding, source, change, others }
+        let first = group[0];
+        let mut shown = Shown {
+            finding: first.finding(),
+            source: String::new(),
+            change: String::new(),
+            others: others(&group[1..], options),
+        };
+        if let Some(place) = first.place() {
+            shown.source = source(checked, place, options);
+        }
+        if let Some(fix) = first.fix() {
+            shown.change = change(fix, checked.text(), options);
+        }
+        shown
     });
     groups.collect()
 }

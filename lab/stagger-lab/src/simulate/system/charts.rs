@@ -1,3 +1,5 @@
+//! Pictures of a system: its graph, its course over time, and the map of `--frontier`.
+
 use stagger_report::metric::share;
 use stagger_report::page::Chart;
 use stagger_report::storm::downsample;

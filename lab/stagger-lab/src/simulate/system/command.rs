@@ -1,3 +1,5 @@
+//! The command: reads the file of a system, runs it with each seed, and checks assertions.
+
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;

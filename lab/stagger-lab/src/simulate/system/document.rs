@@ -1,3 +1,5 @@
+//! The document of a system, which all reports are generated from.
+
 use serde::Serialize;
 use stagger_core::Seed;
 use stagger_report::metric::VerdictEntry;

@@ -74,13 +74,16 @@ pub(super) fn tables(document: &Document) -> [Table; 2] {
 fn edges(document: &Document) -> Table {
     let (runs, has_cache) =
         (&document.runs, document.runs.iter().any(|run| run.edges.iter().any(|edge| edge.cached > 0)));
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let number = |value| or_dash(value, |value| format!("{value:.2}"));
     let rows = document.system.edges.iter().enumerate().map(|(nth, edge)| {
         let mut row = vec![
             format!("{} → {}", edge.from, edge.to),
             number(mean(runs, |run| run.edges[nth].attempts_per_request)),
             number(mean(runs, |run| run.edges[nth].attempts_per_request_during_fault)),
-            edge.worst_attempts_per_request.map_or("no limit".to_owned(), |most| format!("{most}")),
+            match edge.worst_attempts_per_request {
+                Some(most) => most.to_string(),
+                None => "no limit".to_owned(),
+            },
             count(mean(runs, |run| run.edges[nth].timed_out as f64)),
         ];
         if has_cache {
@@ -104,12 +107,12 @@ fn edges(document: &Document) -> Table {
 fn services(document: &Document) -> Table {
     let runs = &document.runs;
     let rows = document.system.services.iter().enumerate().map(|(nth, service)| {
-        let rate = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+        let rate = |value| or_dash(value, |value| format!("{value:.1}"));
         vec![
             service.name.clone(),
             format!("{:.0}%", 100.0 * service.load / service.capacity),
             rate(mean(runs, |run| run.services[nth].goodput)),
-            mean(runs, |run| run.services[nth].wasted_ratio).map_or("-".to_owned(), share),
+            or_dash(mean(runs, |run| run.services[nth].wasted_ratio), share),
             count(mean(runs, |run| f64::from(run.services[nth].peak))),
             count(mean(runs, |run| run.services[nth].refused as f64)),
             count(mean(runs, |run| run.services[nth].dropped as f64)),
@@ -128,7 +131,15 @@ fn services(document: &Document) -> Table {
 }
 
 fn count(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| Unit::Count.label(value.round()))
+    or_dash(value, |value| Unit::Count.label(value.round()))
+}
+
+/// Returns a value as text, or a dash if it does not exist.
+fn or_dash(value: Option<f64>, text: impl FnOnce(f64) -> String) -> String {
+    match value {
+        Some(value) => text(value),
+        None => "-".to_owned(),
+    }
 }
 
 /// Describes the system in one line.

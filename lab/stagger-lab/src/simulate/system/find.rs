@@ -1,12 +1,17 @@
+//! `--find` and `--frontier`: searches and maps over numbers of the file.
+
 use serde::Serialize;
 use stagger_sim::Progress;
 use stagger_sim::system::{BorderPoint, Found, Frontier, Search, System, SystemFile, SystemFileError, Unit};
 use stagger_terminal::output::error::CliError;
 
-/// Seeds that a search adds at a time, unless the user says how many, half the width of the interval to which it narrows a
-/// border then, and the most runs for that. Four times the seeds halve the interval.
+/// Seeds that a search adds at a time, unless the user says how many. Four times the seeds halve the interval.
 const SEEDS: u64 = 24;
+
+/// Half the width of the interval to which a search with [`SEEDS`] narrows a border.
 const PRECISION: f64 = 0.01;
+
+/// The most runs of a search, for each seed.
 const RUNS_PER_SEED: u64 = 128;
 
 /// Seeds in each cell of a map, unless the user says how many.

@@ -177,7 +177,8 @@ fn csv_figures(document: &Document) -> Result<Vec<u8>, CliError> {
     let rows = document.runs.iter().map(|run| {
         let values = metrics(document, run).into_iter().map(|metric| match metric.value {
             Some(_) if metric.key == "verdict" => metric.text(),
-            value => value.map_or(String::new(), |value| value.to_string()),
+            Some(value) => value.to_string(),
+            None => String::new(),
         });
         [run.seed.to_string()].into_iter().chain(values).collect()
     });
