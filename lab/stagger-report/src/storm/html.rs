@@ -93,7 +93,7 @@ fn metrics_table(results: &Results<'_>) -> String {
     out
 }
 
-/// A policy with the cells of [`headings`].
+/// A policy with a cell for each of [`key_headings`].
 #[derive(Clone, Debug, PartialEq)]
 struct KeyRow {
     name: String,

@@ -42,8 +42,8 @@ pub(crate) struct Cell {
 /// The figures of a budget that processes share by leases.
 const OF_LEASES: [&str; 3] = ["retries", "budget_overshoot", "budget_overshoot_bound"];
 
-/// The figures of a mass disconnect that are the better the earlier the clients return. Clients in step return early at
-/// the price of the server.
+/// The figures of a mass disconnect that are the better the earlier the clients return. Clients whose retries are
+/// synchronized return early at the price of the server.
 const OF_SPEED: [&str; 10] = [
     "recovered_p50_s",
     "recovered_p95_s",
