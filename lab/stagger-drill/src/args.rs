@@ -1,5 +1,6 @@
-use clap::{Args, ValueEnum};
+//! The command line of `stagger drill`.
 
+use clap::{Args, ValueEnum};
 use stagger_report::storm::OutputArgs;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;
@@ -171,4 +172,13 @@ impl DrillArgs {
         };
         wrong.map_or(Ok(()), |flag| Err(CliError::usage(format_args!("{flag} is of the other scenario; {remedy}"))))
     }
+}
+
+pub(super) fn parse_flag<T>(
+    flag: &str,
+    value: &Option<String>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, CliError> {
+    let taken = value.as_deref().map(parse).transpose();
+    taken.map_err(|error| CliError::usage(format_args!("{flag}: {error}")))
 }

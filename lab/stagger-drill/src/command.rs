@@ -1,20 +1,24 @@
+//! The command `stagger drill`.
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use stagger_sim::storm::ScenarioSpec;
-
-use super::args::{DrillArgs, DrillScenario};
-use super::report::report;
-use super::run::{Drill, Run};
-use super::settings::Settings;
-use super::target::ExternalServer;
-use super::timer_lag::TimerLag;
-use super::{limits, outage};
+use stagger_core::Policy;
 use stagger_report::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
+use stagger_sim::storm::ScenarioSpec;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::say;
 use stagger_terminal::plot::RenderOptions;
+
+use super::args::{DrillArgs, DrillScenario};
+use super::drill::{Drill, RunError};
+use super::machine::TimerLag;
+use super::observed::Run;
+use super::report::report;
+use super::server::ExternalServer;
+use super::settings::Settings;
+use super::{foreign, limits, outage};
 
 /// Runs `stagger drill`.
 pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -58,7 +62,7 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     };
     let mut runs: Vec<Run> = Vec::new();
     for (name, policy) in &settings.policies {
-        match drill.run(name, policy)? {
+        match run_policy(&drill, name, policy)? {
             Some(run) => runs.push(run),
             None => break,
         }
@@ -67,4 +71,17 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     let storm = report(&settings, clients, &runs)?;
     let counts = RunCount { planned: settings.policies.len(), finished: runs.len() };
     finish(&storm, counts, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+}
+
+/// Runs the drill with one policy; returns `None` if it was interrupted.
+fn run_policy(drill: &Drill<'_>, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
+    let run = match drill.foreign {
+        Some(clients) => foreign::run(drill, clients, name, policy),
+        None => drill.run_own_clients(name, policy),
+    };
+    match run {
+        Ok(run) => Ok(Some(run)),
+        Err(RunError::Interrupted) => Ok(None),
+        Err(RunError::Failed(error)) => Err(error),
+    }
 }

@@ -1,10 +1,10 @@
+//! The comparison of a measured run with its simulations.
+
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 use stagger_sim::storm::{Agreement, ComparedFigure};
-
-use super::agreement::is_within;
 
 /// Number of simulations that a run is compared with. Their delays differ.
 const SIMULATIONS: u64 = 8;
@@ -103,6 +103,17 @@ pub(super) fn agreement(
     agreement.agrees = warnings.is_empty().then_some(agrees);
     agreement.simulations = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
     agreement
+}
+
+/// How far beyond the simulated values is agreement, as a share of them.
+const TOLERANCE: f64 = 0.1;
+
+/// Returns whether a measured value is within the range of the simulated ones, or beyond it by at most a tenth, or by at most `noise`.
+pub(super) fn is_within(measured: f64, simulated: impl Iterator<Item = f64> + Clone, noise: f64) -> bool {
+    let least = simulated.clone().fold(f64::INFINITY, f64::min);
+    let most = simulated.fold(f64::NEG_INFINITY, f64::max);
+    let room = |value: f64| (TOLERANCE * value.abs()).max(noise);
+    measured >= least - room(least) && measured <= most + room(most)
 }
 
 #[cfg(test)]

@@ -14,27 +14,22 @@
     reason = "the errors of a command are those that its user reads"
 )]
 
-mod agreement;
 mod args;
-mod client;
 mod command;
 mod compare;
-mod counters;
+mod drill;
 mod fleet;
 mod foreign;
 mod limits;
 mod log;
+mod machine;
+mod observed;
 mod outage;
-mod relay;
 mod report;
 mod run;
 mod serve;
 mod server;
 mod settings;
-mod status;
-mod target;
-mod timer_lag;
-mod warnings;
 
 pub use args::DrillArgs;
 pub use command::run;

@@ -1,9 +1,12 @@
+//! The limits of the system that many clients on one machine meet.
+
 use core::net::Ipv4Addr;
 use std::fs;
 
-use super::settings::CLIENTS;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::Unit;
+
+use super::settings::CLIENTS;
 
 /// Number of files that a process of a drill opens in addition to its connections.
 const RESERVED_FILES: u64 = 200;

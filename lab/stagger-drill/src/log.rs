@@ -1,7 +1,8 @@
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+//! What each client of a drill recorded, with its times.
 
 use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
 

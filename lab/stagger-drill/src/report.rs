@@ -1,15 +1,15 @@
+//! The document of all runs of a drill, each beside its simulation.
+
 use core::time::Duration;
 
-use stagger_sim::reconnect::{self, ReconnectFigures, ReconnectRecorder, ReconnectScenario};
+use stagger_report::storm::SAMPLED_CLIENTS;
+use stagger_sim::reconnect::ReconnectScenario;
 use stagger_sim::storm::{Measurements, StormReport};
+use stagger_terminal::output::error::CliError;
 
 use super::compare::{ComparedRun, agreement, simulations, with_everyone};
-use super::foreign;
-use super::log::ClientTrace;
-use super::run::{Observed, Run};
+use super::observed::{Observed, Run, by_clients, simulate};
 use super::settings::Settings;
-use stagger_report::storm::SAMPLED_CLIENTS;
-use stagger_terminal::output::error::CliError;
 
 /// Returns the document of all runs: each policy as measured, and as simulated with the measurements of its own run.
 pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<StormReport, CliError> {
@@ -28,7 +28,7 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
             }
             Observed::ByServer(view) => {
                 let down = Duration::try_from_secs_f64(measured.down_s.unwrap_or(0.0)).unwrap_or_default();
-                (view.figures(&scenario, peak), foreign::simulate(&scenario, &run.policy, seed, down))
+                (view.figures(&scenario, peak), simulate(&scenario, &run.policy, seed, down))
             }
         };
         measured.agreement = Some(agreement(&real, &simulated, &mut measured.warnings, &run.doubts));
@@ -38,15 +38,6 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
         storm = storm.with_strategy(row("simulated"), &run.policy, [(seed, &simulated)]);
     }
     Ok(storm)
-}
-
-/// Returns the figures of clients that recorded what they did.
-fn by_clients(traces: &[ClientTrace], scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
-    let mut record = ReconnectRecorder::new(scenario);
-    for ClientTrace { lost, attempts, outcome } in traces {
-        record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
-    }
-    record.figures(peak_backlog)
 }
 
 /// Returns the scenario of the drill, with the means of the measurements.
@@ -69,10 +60,12 @@ fn scenario(settings: &Settings, clients: u32, measured: &[&Measurements]) -> Re
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use stagger_core::{Policy, Seed};
     use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
     use stagger_sim::storm::{RunFigures, ScenarioSpec};
+
+    use super::super::log::ClientTrace;
+    use super::*;
 
     fn run(name: &str, down_s: f64) -> Run {
         let mut measured = Measurements::default();

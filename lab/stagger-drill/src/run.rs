@@ -1,82 +1,26 @@
-use core::net::{Ipv4Addr, SocketAddr};
+//! A run with the drill's own clients.
+
+use core::net::SocketAddr;
 use core::time::Duration;
-use std::process::{Child, Command, ExitStatus};
+use std::io;
+use std::process::{Child, ExitStatus};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use std::{io, thread};
 
 use http::Uri;
 use stagger_core::Policy;
+use stagger_report::storm::ProgressLine;
 use stagger_sim::storm::{Measurements, ServerCounts};
-use tokio::runtime::Runtime;
-
-use super::client::ClientConfig;
-use super::counters::{CpuTicks, TcpCounters};
-use super::fleet::{Fleet, PROBES};
-use super::foreign::{self, ForeignClients, ServerView};
-use super::log::ClientTrace;
-use super::serve::ServeArgs;
-use super::server::Server;
-use super::settings::Settings;
-use super::status::Snapshot;
-use super::target::ExternalServer;
-use super::timer_lag::TimerLag;
-use super::warnings::{LATE_S, saturation, warnings};
-use stagger_report::storm::{Interrupt, ProgressLine};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::say;
 
-/// Settings and resources that all runs share.
-#[derive(Debug)]
-pub(super) struct Drill<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) clients: u32,
-    pub(super) sources: &'a [Option<Ipv4Addr>],
-    pub(super) listen_backlog: u32,
-    pub(super) external: Option<&'a ExternalServer>,
-    pub(super) foreign: Option<&'a ForeignClients>,
-    pub(super) runtime: &'a Runtime,
-    pub(super) timer_lag: &'a TimerLag,
-    pub(super) interrupt: &'a Interrupt,
-    pub(super) term: &'a Term,
-}
+use super::drill::{Drill, RunError, SETTLE};
+use super::fleet::{ClientConfig, Fleet, PROBES, Snapshot};
+use super::log::ClientTrace;
+use super::machine::{CpuTicks, LATE_S, TICK, TICKS_PER_SECOND, TcpCounters, saturation, warnings};
+use super::observed::{Observed, Run};
+use super::serve::ServeArgs;
+use super::server::{ExternalServer, Server};
+use super::settings::Settings;
 
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) name: String,
-    pub(super) policy: Policy,
-    pub(super) observed: Observed,
-    pub(super) measured: Measurements,
-    /// Reasons why the figures may differ from those of simulations, which do not matter if they agree.
-    pub(super) doubts: Vec<String>,
-}
-
-/// What the figures of a run are computed from.
-#[derive(Debug)]
-pub(super) enum Observed {
-    /// What each client recorded.
-    ByClients(Vec<ClientTrace>),
-    /// What the server saw of clients that record nothing.
-    ByServer(ServerView),
-}
-
-#[derive(Debug)]
-pub(super) enum RunError {
-    Interrupted,
-    Failed(CliError),
-}
-
-impl From<CliError> for RunError {
-    fn from(error: CliError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Interval at which the drill samples the status of the clients.
-pub(super) const TICK: Duration = Duration::from_millis(100);
-pub(super) const TICKS_PER_SECOND: usize = 10;
-/// Time between the last initial connection and the start of the storm.
-pub(super) const SETTLE: Duration = Duration::from_millis(500);
 /// Time without a new connection after which connecting has failed.
 const CONNECT_STALL: Duration = Duration::from_secs(15);
 /// Time that the user has to restart an external server.
@@ -85,20 +29,8 @@ const RESTART_TIMEOUT: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Drill<'_> {
-    /// Runs the drill with one policy; returns `None` if it was interrupted.
-    pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
-        let run = match self.foreign {
-            Some(clients) => foreign::run(self, clients, name, policy),
-            None => self.try_run(name, policy),
-        };
-        match run {
-            Ok(run) => Ok(Some(run)),
-            Err(RunError::Interrupted) => Ok(None),
-            Err(RunError::Failed(error)) => Err(error),
-        }
-    }
-
-    fn try_run(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
+    /// Runs the drill with its own clients and one policy.
+    pub(super) fn run_own_clients(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
         let mut own = match self.external {
             Some(_) => None,
             None => Some(Server::start(self.first_server().to_words())?),
@@ -168,21 +100,6 @@ impl Drill<'_> {
             counters: TcpCounters::read().since(&counters),
             busiest: CpuTicks::busiest(&load, TICKS_PER_SECOND),
         })
-    }
-
-    /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit, since
-    /// only the restarted server is measured.
-    pub(super) fn first_server(&self) -> ServeArgs {
-        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        ServeArgs {
-            address,
-            listen_backlog: self.listen_backlog,
-            rate: None,
-            backlog: 1,
-            since: 0,
-            record: 0,
-            forward: None,
-        }
     }
 
     /// Waits until all clients are connected for the first time.
@@ -280,21 +197,6 @@ impl Drill<'_> {
         Ok(())
     }
 
-    /// Sleeps for `duration`; fails as soon as the drill is interrupted.
-    pub(super) fn sleep(&self, duration: Duration) -> Result<(), RunError> {
-        let started = Instant::now();
-        loop {
-            if self.interrupt.is_requested() {
-                return Err(RunError::Interrupted);
-            }
-            let left = duration.saturating_sub(started.elapsed());
-            if left.is_zero() {
-                return Ok(());
-            }
-            thread::sleep(left.min(TICK));
-        }
-    }
-
     fn finish_run(
         &self,
         name: &str,
@@ -342,19 +244,6 @@ struct StormRecord {
     down: Option<Duration>,
     counters: TcpCounters,
     busiest: Option<f64>,
-}
-
-impl ExternalServer {
-    /// Starts the restart command, or prompts the user to restart the server.
-    fn restart_server(&self) -> Result<Option<Child>, CliError> {
-        let Some(line) = &self.restart else {
-            say(&format!("all clients are connected; restart the server at {} now", self.uri));
-            return Ok(None);
-        };
-        let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-        let child = Command::new(shell).args([flag, line]).spawn();
-        child.map(Some).map_err(|error| CliError::io("--restart-cmd: cannot start the command", error))
-    }
 }
 
 fn cannot_wait(error: io::Error) -> CliError {

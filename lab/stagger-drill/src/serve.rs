@@ -1,3 +1,5 @@
+//! The server process of a drill, `stagger drill-server`: WebSockets behind a rate limit and a bounded queue, or a relay.
+
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::io::{self, BufRead};
@@ -11,15 +13,14 @@ use serde::{Deserialize, Serialize};
 use stagger_sim::TimeSeries;
 use stagger_sim::reconnect::Acceptor;
 use stagger_sim::storm::ServerCounts;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::{print, to_json};
 use stagger_ws::server::listen;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::accept_async_with_config;
 
-use super::client::small_buffers;
-use super::relay::relay;
-use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::write::{print, to_json};
+use super::fleet::small_buffers;
 
 /// Server of a drill. Ends when its standard input is closed, so it never outlives the drill
 #[derive(Args, Debug)]
@@ -207,6 +208,38 @@ async fn reject(mut stream: TcpStream) -> io::Result<()> {
     }
     stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await?;
     stream.shutdown().await
+}
+
+/// How a server begins its answer to a WebSocket handshake that it accepts.
+const SWITCHING: &[u8] = b"HTTP/1.1 101";
+
+/// Relays a connection to a server until both directions have ended. Calls `opened` when the server has accepted the WebSocket
+/// handshake; other protocols are relayed, too.
+async fn relay(mut client: TcpStream, server: SocketAddr, opened: impl FnOnce()) -> io::Result<()> {
+    let mut server = TcpStream::connect(server).await?;
+    server.set_nodelay(true)?;
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    let up = async {
+        let copied = copy(&mut from_client, &mut to_server).await;
+        to_server.shutdown().await?;
+        copied
+    };
+    let down = async {
+        let mut answer = Vec::with_capacity(1 << 10);
+        while answer.len() < SWITCHING.len() && from_server.read_buf(&mut answer).await? > 0 {}
+        if answer.starts_with(SWITCHING) {
+            opened();
+        }
+        to_client.write_all(&answer).await?;
+        // An answer of HTTP may be large; a buffer for each of thousands of idle connections would be, too.
+        drop(answer);
+        let copied = copy(&mut from_server, &mut to_client).await;
+        to_client.shutdown().await?;
+        copied
+    };
+    // An error of one direction closes both connections; the end of one leaves the other open.
+    tokio::try_join!(up, down).map(drop)
 }
 
 impl ServerState {

@@ -1,11 +1,13 @@
+//! The settings of a drill that kills a server.
+
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
-
-use super::args::DrillArgs;
-use super::foreign::{CommandLine, ForeignClients};
 use stagger_report::storm::{named_policies, number_duplicates, parse};
 use stagger_terminal::output::error::CliError;
+
+use super::args::{DrillArgs, parse_flag};
+use super::foreign::CommandLine;
 
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -37,6 +39,16 @@ const DEFAULT_POLICIES: [&str; 3] = [
     "full jitter: exponential base=500ms cap=4s jitter=full max-attempts=none",
     "spread: exponential base=500ms cap=4s jitter=full spread=6s max-attempts=none",
 ];
+
+/// The clients of a command.
+#[derive(Clone, Debug)]
+pub(super) struct ForeignClients {
+    pub(super) command: CommandLine,
+    /// Number of processes that share the clients.
+    pub(super) processes: u32,
+    /// The command of the clients' own server; `None` for that of the drill.
+    pub(super) server: Option<CommandLine>,
+}
 
 impl Settings {
     pub(super) fn new(args: &DrillArgs) -> Result<Self, CliError> {
@@ -79,13 +91,4 @@ fn foreign_clients(args: &DrillArgs) -> Result<Option<ForeignClients>, CliError>
         processes: parse_flag("--processes", &args.processes, parse::count_u32)?.unwrap_or(1),
         server: args.server.as_deref().map(|server| CommandLine::parse("--server", server)).transpose()?,
     }))
-}
-
-pub(super) fn parse_flag<T>(
-    flag: &str,
-    value: &Option<String>,
-    parse: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, CliError> {
-    let taken = value.as_deref().map(parse).transpose();
-    taken.map_err(|error| CliError::usage(format_args!("{flag}: {error}")))
 }

@@ -1,11 +1,12 @@
+//! How busy the clients' processes are, which may make them later than their policy says.
+
 use core::time::Duration;
 use std::fs;
 use std::time::Instant;
 
-use super::super::counters::{CpuTicks, ProcessTicks};
-use super::super::run::TICKS_PER_SECOND;
-use super::super::warnings::LATE_S;
 use stagger_terminal::plot::Unit;
+
+use crate::machine::{CpuTicks, LATE_S, ProcessTicks, TICKS_PER_SECOND};
 
 /// The load of the machine and of the clients' processes during the storm, sampled at each tick.
 #[derive(Debug, Default)]

@@ -1,15 +1,20 @@
+//! A command of the user, run under a guard that kills its process group when the drill ends in any way.
+
 use core::fmt;
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::super::server::this_program;
-use super::guard;
+use clap::Args;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::print;
+
+use crate::server::this_program;
 
 /// A command line of a drill's arguments, split into words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +69,7 @@ impl Program {
         let CommandLine { flag, text, words } = line;
         let cannot = |source| CliError::io(format_args!("{flag}: cannot start the command"), source);
         let mut command = Command::new(this_program().map_err(cannot)?);
-        command.arg(guard::SUBCOMMAND).arg("--").args(words);
+        command.arg(GUARD).arg("--").args(words);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         #[cfg(unix)]
         // Ctrl-C must reach only the drill, which then ends the command.
@@ -149,6 +154,90 @@ impl Tail {
         });
         shown.collect::<Vec<_>>().join(" | ")
     }
+}
+
+/// Run a command in a process group of its own, which is killed when standard input is closed or the command ends
+#[derive(Args, Debug)]
+pub struct GuardArgs {
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// The name of the subcommand.
+const GUARD: &str = "drill-guard";
+
+/// Exit statuses of shells for a command that does not exist, and for one that cannot be started.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+/// Runs a command until it ends or standard input is closed. Prints the number of its process; all output of the command goes to
+/// standard error.
+///
+/// Standard input is closed when the drill ends in any way, so no process of the group outlives it.
+pub fn guard(args: &GuardArgs) -> Result<ExitCode, CliError> {
+    let cannot = |source| CliError::io("cannot guard a command of the drill", source);
+    let (program, rest) = args.command.split_first().ok_or_else(|| CliError::usage("no command is given"))?;
+    let mut command = Command::new(program);
+    command.args(rest).stdin(Stdio::null()).stdout(standard_error().map_err(cannot)?);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("cannot start `{}`: {error}", program.to_string_lossy());
+            let is_missing = error.kind() == io::ErrorKind::NotFound;
+            return Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_STARTED }));
+        }
+    };
+    let process = child.id();
+    print(format!("{process}\n").as_bytes())?;
+    thread::spawn(move || {
+        // Nothing is written to it.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        kill_group(process);
+    });
+    let status = child.wait().map_err(cannot)?;
+    // What the command has started and left behind.
+    kill_group(process);
+    Ok(exit_code(status))
+}
+
+/// Returns a handle of standard error, for the output of the command.
+fn standard_error() -> io::Result<Stdio> {
+    #[cfg(unix)]
+    let owned = std::os::fd::AsFd::as_fd(&io::stderr()).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let owned = std::os::windows::io::AsHandle::as_handle(&io::stderr()).try_clone_to_owned()?;
+    Ok(Stdio::from(owned))
+}
+
+#[cfg(unix)]
+fn kill_group(leader: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        // Fails if no process of the group is left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Ends a process with all that it has started, as there are no process groups.
+#[cfg(not(unix))]
+fn kill_group(leader: u32) {
+    // Fails if the process has ended.
+    let _ = Command::new("taskkill")
+        .args(["/T", "/F", "/PID", &leader.to_string()])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+    }
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
 }
 
 #[cfg(test)]

@@ -1,32 +1,24 @@
+//! A run with the clients of a command.
+
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stagger_core::Policy;
-use stagger_sim::storm::Measurements;
-
-use super::super::counters::TcpCounters;
-use super::super::run::{Drill, Observed, Run, RunError, SETTLE, TICK};
-use super::super::serve::{ServeArgs, Served, ServerStatus};
-use super::super::server::Server;
-use super::super::warnings::{LATE_S, saturation, warnings};
-use super::load::Load;
-use super::program::{CommandLine, Program};
-use super::view::ServerView;
 use stagger_report::storm::ProgressLine;
+use stagger_sim::storm::Measurements;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::Unit;
 
-/// The clients of a command.
-#[derive(Clone, Debug)]
-pub(crate) struct ForeignClients {
-    pub(crate) command: CommandLine,
-    /// Number of processes that share the clients.
-    pub(crate) processes: u32,
-    /// The command of the clients' own server; `None` for that of the drill.
-    pub(crate) server: Option<CommandLine>,
-}
+use crate::drill::{Drill, RunError, SETTLE};
+use crate::machine::{LATE_S, TICK, TcpCounters, saturation, warnings};
+use crate::observed::{Observed, Run, ServerView};
+use crate::serve::{ServeArgs, Served, ServerStatus};
+use crate::server::Server;
+use crate::settings::ForeignClients;
+use super::load::Load;
+use super::program::{CommandLine, Program};
 
 /// Number of attempts and of connections whose times are recorded.
 const RECORDED: u32 = 1 << 20;
@@ -38,6 +30,7 @@ const CONNECT_STALL: Duration = Duration::from_secs(15);
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time that all clients stay connected before the storm counts as over.
 const RECOVERED: Duration = Duration::from_secs(1);
+
 /// Runs the drill with the clients of a command and one policy.
 pub(crate) fn run(drill: &Drill<'_>, clients: &ForeignClients, name: &str, policy: &Policy) -> Result<Run, RunError> {
     let mut progress = ProgressLine::new(drill.term);

@@ -1,3 +1,5 @@
+//! The clients of an outage: requests at equal intervals, each retried as a program would.
+
 use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;

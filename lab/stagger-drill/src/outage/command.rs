@@ -1,24 +1,25 @@
+//! The command `stagger drill outage`.
+
 use std::borrow::Cow;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::charts::charts;
-use super::document::{Document, PolicyEntry, Scenario};
-use super::html;
-use super::report::{csv, csv_series, describe, markdown, remarks, summary};
-use super::run::OutageDrill;
-use super::settings::OutageSettings;
-use crate::args::DrillArgs;
-use crate::timer_lag::TimerLag;
 use stagger_report::metric::{failures, parse_conditions};
 use stagger_report::storm::{Format, Interrupt, Outputs};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::target::Target;
 use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::command_line;
-use stagger_terminal::output::write::{print, say, to_json};
+use stagger_terminal::output::write::{command_line, print, say, to_json};
 use stagger_terminal::plot::RenderOptions;
 use stagger_terminal::plot::svg::{Page, document as svg_document};
+
+use super::charts::{charts, page};
+use super::document::{Document, PolicyEntry, Scenario};
+use super::report::{csv, csv_series, describe, markdown, remarks, summary};
+use super::run::OutageDrill;
+use super::settings::OutageSettings;
+use crate::args::DrillArgs;
+use crate::machine::TimerLag;
 
 /// Runs `stagger drill outage`.
 pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -72,7 +73,7 @@ fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Resul
     }
     for (format, target) in outputs.targets {
         let bytes: Cow<'_, [u8]> = match format {
-            Format::Html => html::page(document, &json, &command_line()).into_bytes().into(),
+            Format::Html => page(document, &json, &command_line()).into_bytes().into(),
             Format::Csv => csv(document)?.into(),
             Format::CsvSeries => csv_series(document)?.into(),
             Format::Markdown => markdown(document).into_bytes().into(),

@@ -3,17 +3,14 @@
 //! The server is a process of its own, with workers and a bounded queue. The clients retry with `stagger`, over hyper. What
 //! they recorded is judged by the simulator's code.
 
-mod agreement;
 mod charts;
 mod client;
 mod command;
 mod document;
-mod html;
 mod report;
 mod run;
 mod serve;
 mod settings;
-mod workers;
 
 pub(super) use command::run;
 pub use serve::{OutageServeArgs, serve};

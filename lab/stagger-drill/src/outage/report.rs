@@ -1,9 +1,11 @@
-use super::agreement::Compared;
-use super::document::{Document, Figures, PolicyEntry};
+//! The report of an outage as text, Markdown and CSV.
+
 use stagger_report::metric::{Metric, VerdictEntry, seconds};
 use stagger_report::storm::{csv_text, markdown_text, unreliable, verdict_on};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::{Cell, Column, RenderOptions, Unit, paragraph, table};
+
+use super::document::{Compared, Document, Figures, PolicyEntry};
 
 /// The columns of the table, each with the key of its figure. The last are left out of a narrow one.
 const COLUMNS: [(&str, &str, bool); 7] = [

@@ -1,26 +1,25 @@
+//! A run of an outage, with its simulations.
+
 use core::time::Duration;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stagger_core::{Policy, Seed};
-use stagger_sim::storm::Measurements;
-use stagger_sim::system::{SystemFigures, SystemRecorder};
-use tokio::runtime::Runtime;
-
-use super::agreement::compare;
-use super::client::{Load, RequestTrace, ended};
-use super::document::{Figures, Machine, PolicyEntry};
-use super::settings::OutageSettings;
-use super::workers::WorkCounts;
-use crate::counters::{CpuTicks, ProcessTicks, TcpCounters};
-use crate::server::Server;
-use crate::timer_lag::TimerLag;
-use crate::warnings::{saturation, warnings};
 use stagger_report::metric::seconds;
 use stagger_report::storm::{Interrupt, ProgressLine};
+use stagger_sim::storm::Measurements;
+use stagger_sim::system::{SystemFigures, SystemRecorder};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
+use tokio::runtime::Runtime;
+
+use super::client::{Load, RequestTrace, ended};
+use super::document::{Figures, Machine, PolicyEntry, compare};
+use super::serve::WorkCounts;
+use super::settings::OutageSettings;
+use crate::machine::{CpuTicks, ProcessTicks, TICK, TICKS_PER_SECOND, TcpCounters, TimerLag, saturation, warnings};
+use crate::server::Server;
 
 /// What all runs share.
 #[derive(Debug)]
@@ -58,10 +57,6 @@ impl LoadSamples {
         self.server.extend(ProcessTicks::read(server, machine));
     }
 }
-
-/// Interval at which the load of the machine is sampled.
-const TICK: Duration = Duration::from_millis(100);
-const TICKS_PER_SECOND: usize = 10;
 
 /// Time from the probes to the start of the load, for the server to learn of it.
 const LEAD: Duration = Duration::from_millis(100);

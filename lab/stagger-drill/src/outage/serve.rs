@@ -1,9 +1,12 @@
+//! The server process of an outage, `stagger drill-outage-server`: workers behind a bounded queue, over HTTP.
+
 use core::convert::Infallible;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::io::{self, BufRead};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -12,13 +15,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use stagger_ws::server::listen;
-use tokio::net::{TcpListener, TcpStream};
-
-use super::settings::OutageSettings;
-use super::workers::Workers;
+use serde::{Deserialize, Serialize};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::{print, to_json};
+use stagger_ws::server::listen;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
 
 /// Server of a drill of an outage. Reads the start of the load from its standard input, and ends when that is closed
 #[derive(Args, Clone, Copy, Debug)]
@@ -77,6 +79,11 @@ impl OutageServeArgs {
         words.extend(self.slow.map(|slow| format!("--slow={slow}")));
         words
     }
+
+    /// Returns the fault of a run whose load begins at `begin`.
+    fn fault(&self, begin: Instant) -> Fault {
+        Fault { start: begin + self.start, end: begin + self.end, slow: self.slow }
+    }
 }
 
 /// Serves until standard input is closed, then prints the counts.
@@ -88,7 +95,7 @@ pub fn serve(args: &OutageServeArgs) -> Result<ExitCode, CliError> {
     let workers = Workers::start(args.workers, args.service, args.backlog);
     drop(entered);
     let address = listener.local_addr().map_err(cannot)?;
-    let (ended, end) = tokio::sync::oneshot::channel::<()>();
+    let (ended, end) = oneshot::channel::<()>();
     let control = {
         std::thread::spawn({
             let (args, workers) = (*args, Arc::clone(&workers));
@@ -111,14 +118,14 @@ pub fn serve(args: &OutageServeArgs) -> Result<ExitCode, CliError> {
 }
 
 /// Reads the start of the load, in microseconds of Unix time, and waits until standard input is closed.
-fn follow(args: OutageServeArgs, workers: &Workers, ended: tokio::sync::oneshot::Sender<()>) {
+fn follow(args: OutageServeArgs, workers: &Workers, ended: oneshot::Sender<()>) {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     if input.read_line(&mut line).is_ok()
         && let Ok(since) = line.trim().parse::<u64>()
     {
         let wall = (UNIX_EPOCH + Duration::from_micros(since)).duration_since(SystemTime::now()).unwrap_or_default();
-        workers.begin(OutageSettings::fault(&args, Instant::now() + wall));
+        workers.begin(args.fault(Instant::now() + wall));
         let _ = io::copy(&mut input, &mut io::sink());
     }
     let _ = ended.send(());
@@ -156,4 +163,180 @@ async fn answer(request: Request<Incoming>, workers: Arc<Workers>) -> Result<Res
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
     Ok(response)
+}
+
+/// The fault of the server, as the simulator has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fault {
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+    /// The factor of the service time of what is begun during the fault; `None` for a stall.
+    pub(super) slow: Option<f64>,
+}
+
+impl Fault {
+    /// Returns when work ends that is begun at `begin` and takes `service` without a fault. A stall interrupts what was begun
+    /// before it.
+    pub(super) fn end_of(&self, begin: Instant, service: Duration) -> Instant {
+        let is_inside = begin >= self.start && begin < self.end;
+        match self.slow {
+            Some(factor) if is_inside => begin + service.mul_f64(factor),
+            None if is_inside => self.end + service,
+            None if begin < self.start && begin + service > self.start => begin + service + (self.end - self.start),
+            _ => begin + service,
+        }
+    }
+}
+
+/// What the server counts, from the start of the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct WorkCounts {
+    /// Attempts that a worker finished.
+    pub(super) completed: u64,
+    /// How many of these had a caller that still waited.
+    pub(super) answered: u64,
+    /// Attempts that found the backlog full.
+    pub(super) refused: u64,
+    /// Largest number of attempts at the server, waiting or in service.
+    pub(super) peak: u32,
+    /// Maximum delay of a timer of the server.
+    pub(super) max_timer_delay_s: f64,
+}
+
+/// Workers with one queue, first in, first out.
+#[derive(Debug)]
+pub(super) struct Workers {
+    service: Duration,
+    backlog: u32,
+    /// Set when the load begins; until then there is neither a fault nor a count.
+    fault: OnceLock<Fault>,
+    /// A permit for each attempt in the queue.
+    waiting: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Job>,
+    at_server: u32,
+    counts: WorkCounts,
+}
+
+#[derive(Debug)]
+struct Job {
+    arrived: Instant,
+    done: oneshot::Sender<()>,
+}
+
+impl Workers {
+    /// Starts `workers` tasks on the current runtime.
+    pub(super) fn start(workers: u32, service: Duration, backlog: u32) -> Arc<Self> {
+        let fault = OnceLock::new();
+        let all = Arc::new(Self { service, backlog, fault, waiting: Semaphore::new(0), state: Mutex::default() });
+        for _ in 0..workers {
+            tokio::spawn(Arc::clone(&all).work());
+        }
+        all
+    }
+
+    /// Sets the fault and begins to count.
+    pub(super) fn begin(&self, fault: Fault) {
+        let _ = self.fault.set(fault);
+        self.with(|state| state.counts = WorkCounts::default());
+    }
+
+    /// Takes an attempt in; returns what ends when a worker is done with it, or `None` if the backlog is full.
+    pub(super) fn offer(&self) -> Option<oneshot::Receiver<()>> {
+        let (done, answer) = oneshot::channel();
+        self.with(|state| {
+            if state.at_server >= self.backlog {
+                state.counts.refused += 1;
+                return None;
+            }
+            state.at_server += 1;
+            state.counts.peak = state.counts.peak.max(state.at_server);
+            state.queue.push_back(Job { arrived: Instant::now(), done });
+            Some(())
+        })?;
+        self.waiting.add_permits(1);
+        Some(answer)
+    }
+
+    pub(super) fn counts(&self) -> WorkCounts {
+        self.with(|state| state.counts.clone())
+    }
+
+    /// Works off the queue. A worker that is busy begins its next work when its last one should have ended, and not when its
+    /// timer fired, so late timers do not lower the capacity.
+    async fn work(self: Arc<Self>) {
+        let mut free_at = Instant::now();
+        while let Ok(permit) = self.waiting.acquire().await {
+            permit.forget();
+            let Some(job) = self.with(|state| state.queue.pop_front()) else { continue };
+            let begin = free_at.max(job.arrived);
+            let end = self.fault.get().map_or(begin + self.service, |fault| fault.end_of(begin, self.service));
+            tokio::time::sleep_until(end.into()).await;
+            let late = end.elapsed().as_secs_f64();
+            let is_answered = job.done.send(()).is_ok();
+            self.with(|state| {
+                state.at_server -= 1;
+                state.counts.completed += 1;
+                state.counts.answered += u64::from(is_answered);
+                state.counts.max_timer_delay_s = state.counts.max_timer_delay_s.max(late);
+            });
+            free_at = end;
+        }
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_stall_interrupts_work_and_a_slow_server_takes_longer_for_what_it_begins() {
+        let zero = Instant::now();
+        let fault = |slow| Fault { start: zero + 100 * MS, end: zero + 200 * MS, slow };
+        for (slow, begin, want) in [
+            (None, 50, 70),
+            (None, 90, 210),
+            (None, 100, 220),
+            (None, 199, 220),
+            (None, 200, 220),
+            (Some(3.0), 90, 110),
+            (Some(3.0), 100, 160),
+            (Some(3.0), 199, 259),
+            (Some(3.0), 200, 220),
+        ] {
+            let end = fault(slow).end_of(zero + begin * MS, 20 * MS);
+            assert_eq!(end, zero + want * MS, "{slow:?} from {begin}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_beyond_the_backlog_are_refused_and_the_rest_is_worked_off_by_all_workers() {
+        let workers = Workers::start(2, 20 * MS, 3);
+        let answers: Vec<_> = (0..4).map(|_| workers.offer()).collect();
+        assert_eq!(answers.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
+        for answer in answers.into_iter().flatten() {
+            answer.await.expect("the workers run");
+        }
+        let counts = workers.counts();
+        assert_eq!((counts.completed, counts.answered, counts.refused, counts.peak), (3, 3, 1, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_is_finished_although_its_caller_has_gone() {
+        let workers = Workers::start(1, 20 * MS, 3);
+        drop(workers.offer());
+        workers.offer().expect("room").await.expect("the worker runs");
+        let counts = workers.counts();
+        assert_eq!((counts.completed, counts.answered), (2, 1));
+    }
 }

@@ -1,16 +1,16 @@
+//! The settings of an outage.
+
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
+use stagger_report::storm::{named_policies, number_duplicates, parse};
 use stagger_sim::system::{Arrivals, Edge, Service, System, Trigger};
+use stagger_terminal::output::error::CliError;
 
 use super::serve::OutageServeArgs;
-use super::workers::Fault;
-use crate::args::DrillArgs;
-use crate::settings::parse_flag;
-use stagger_report::storm::{named_policies, number_duplicates, parse};
-use stagger_terminal::output::error::CliError;
+use crate::args::{DrillArgs, parse_flag};
 
 /// The load, the server and its fault.
 #[derive(Clone, Debug)]
@@ -101,11 +101,6 @@ impl OutageSettings {
             .trigger(trigger.on("server").at(start).lasting(end.saturating_sub(start)))
             .horizon(self.horizon);
         system.build().map_err(|error| CliError::usage(format_args!("drill outage: {error}")))
-    }
-
-    /// Returns the fault of a run whose load begins at `begin`.
-    pub(super) fn fault(server: &OutageServeArgs, begin: std::time::Instant) -> Fault {
-        Fault { start: begin + server.start, end: begin + server.end, slow: server.slow }
     }
 
     /// Returns how long the load goes on after the horizon: as long as a call may take, and not longer than three seconds.

@@ -1,14 +1,46 @@
+//! A finished run, and the figures of what was observed in it: by the clients, or by the server if the clients record nothing.
+
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
-use stagger_sim::reconnect::{ReconnectFigures, ReconnectRecorder, ReconnectScenario, ServerTrace};
+use stagger_sim::reconnect::{self, ReconnectFigures, ReconnectRecorder, ReconnectScenario, ServerTrace};
+use stagger_sim::storm::Measurements;
 
-use super::super::compare::{ComparedRun, burst, simulations};
-use super::super::serve::Served;
+use super::compare::{ComparedRun, burst, simulations};
+use super::log::ClientTrace;
+use super::serve::Served;
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) name: String,
+    pub(super) policy: Policy,
+    pub(super) observed: Observed,
+    pub(super) measured: Measurements,
+    /// Reasons why the figures may differ from those of simulations, which do not matter if they agree.
+    pub(super) doubts: Vec<String>,
+}
+
+/// What the figures of a run are computed from.
+#[derive(Debug)]
+pub(super) enum Observed {
+    /// What each client recorded.
+    ByClients(Vec<ClientTrace>),
+    /// What the server saw of clients that record nothing.
+    ByServer(ServerView),
+}
+
+/// Returns the figures of clients that recorded what they did.
+pub(super) fn by_clients(traces: &[ClientTrace], scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
+    let mut record = ReconnectRecorder::new(scenario);
+    for ClientTrace { lost, attempts, outcome } in traces {
+        record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
+    }
+    record.figures(peak_backlog)
+}
 
 /// What the server saw after its restart. Times are measured from the kill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ServerView {
+pub(super) struct ServerView {
     pub(super) arrivals: Vec<Duration>,
     pub(super) connects: Vec<Duration>,
 }
@@ -29,7 +61,7 @@ impl ServerView {
     }
 
     /// Returns the figures of this view.
-    pub(crate) fn figures(&self, scenario: &ReconnectScenario, peak_backlog: u64) -> ComparedRun {
+    pub(super) fn figures(&self, scenario: &ReconnectScenario, peak_backlog: u64) -> ComparedRun {
         let mut recorder = ReconnectRecorder::new(scenario);
         recorder.record_server(&ServerTrace { arrivals: &self.arrivals, connects: &self.connects });
         ComparedRun { figures: recorder.figures(peak_backlog), burst: burst(self.arrivals.clone()) }
@@ -37,7 +69,7 @@ impl ServerView {
 }
 
 /// Runs the simulations that clients of a command are compared with, and returns what their servers saw.
-pub(crate) fn simulate(scenario: &ReconnectScenario, policy: &Policy, seed: Seed, up_at: Duration) -> Vec<ComparedRun> {
+pub(super) fn simulate(scenario: &ReconnectScenario, policy: &Policy, seed: Seed, up_at: Duration) -> Vec<ComparedRun> {
     let view =
         |figures: ReconnectFigures| ServerView::of_simulation(&figures, up_at).figures(scenario, figures.peak_backlog);
     simulations(scenario, policy, seed).map(view).collect()
@@ -45,7 +77,7 @@ pub(crate) fn simulate(scenario: &ReconnectScenario, policy: &Policy, seed: Seed
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::compare::agreement;
+    use super::super::compare::agreement;
     use super::*;
 
     const fn seconds(seconds: u64) -> Duration {
