@@ -18,7 +18,7 @@ use super::observed::Run;
 use super::report::report;
 use super::server::ExternalServer;
 use super::settings::Settings;
-use super::{foreign, limits, outage};
+use super::{command_clients, limits, outage};
 
 /// Runs `stagger drill`.
 pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -30,15 +30,15 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
     let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any), true)?;
-    let foreign = settings.foreign.as_ref();
-    let is_relayed = foreign.is_some_and(|clients| clients.server.is_some());
+    let command_clients = settings.command_clients.as_ref();
+    let is_relayed = command_clients.is_some_and(|clients| clients.server.is_some());
     let (clients, clients_note) = limits::clients(settings.clients, if is_relayed { 2 } else { 1 })?;
     let (listen_backlog, backlog_note) = limits::listen_backlog(settings.listen_backlog, clients)?;
     let external = ExternalServer::from_args(args)?;
     let to_loopback =
         external.as_ref().is_none_or(|external| external.address.is_ipv4() && external.address.ip().is_loopback());
     // Clients of a command choose their addresses themselves.
-    let sources = limits::sources(clients, to_loopback && foreign.is_none())?;
+    let sources = limits::sources(clients, to_loopback && command_clients.is_none())?;
     let outputs = Outputs::open(&args.outputs)?;
     for note in [clients_note, backlog_note.filter(|_| external.is_none())].into_iter().flatten() {
         say(&format!("note: {note}"));
@@ -54,7 +54,7 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
         sources: &sources,
         listen_backlog,
         external: external.as_ref(),
-        foreign,
+        command_clients,
         runtime: &runtime,
         timer_lag: &timer_lag,
         interrupt: &interrupt,
@@ -75,8 +75,8 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
 
 /// Runs the drill with one policy; returns `None` if it was interrupted.
 fn run_policy(drill: &Drill<'_>, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
-    let run = match drill.foreign {
-        Some(clients) => foreign::run(drill, clients, name, policy),
+    let run = match drill.command_clients {
+        Some(clients) => command_clients::run(drill, clients, name, policy),
         None => drill.run_own_clients(name, policy),
     };
     match run {

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use super::machine::{TICK, TimerLag};
 use super::serve::ServeArgs;
 use super::server::ExternalServer;
-use super::settings::{ForeignClients, Settings};
+use super::settings::{CommandClients, Settings};
 
 /// Settings and resources that all runs share.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Drill<'a> {
     pub(super) sources: &'a [Option<Ipv4Addr>],
     pub(super) listen_backlog: u32,
     pub(super) external: Option<&'a ExternalServer>,
-    pub(super) foreign: Option<&'a ForeignClients>,
+    pub(super) command_clients: Option<&'a CommandClients>,
     pub(super) runtime: &'a Runtime,
     pub(super) timer_lag: &'a TimerLag,
     pub(super) interrupt: &'a Interrupt,

@@ -1,6 +1,6 @@
 //! `stagger drill`: a real mass disconnect, with real clients, sockets and signals, compared with its simulation.
 //!
-//! With `--client`, the clients are those of a command, and their figures are those that a server sees (`foreign`).
+//! With `--client`, the clients are those of a command, and their figures are those that a server sees (`command_clients`).
 //!
 //! With `outage`, a server that stalls under steady load; the rest is about mass disconnects.
 //!
@@ -16,10 +16,10 @@
 
 mod args;
 mod command;
+mod command_clients;
 mod compare;
 mod drill;
 mod fleet;
-mod foreign;
 mod limits;
 mod log;
 mod machine;
@@ -33,6 +33,6 @@ mod settings;
 
 pub use args::DrillArgs;
 pub use command::run;
-pub use foreign::{GuardArgs, guard};
+pub use command_clients::{GuardArgs, guard};
 pub use outage::{OutageServeArgs, serve as serve_outage};
 pub use serve::{ServeArgs, serve};

@@ -93,7 +93,7 @@ mod tests {
             horizon: Duration::from_secs(60),
             listen_backlog: None,
             policies: Vec::new(),
-            foreign: None,
+            command_clients: None,
             seed: Seed::new(1),
         };
         let storm = report(&settings, 1, &[run("short", 0.0), run("long", 3.0)]).unwrap();

@@ -7,7 +7,7 @@ use stagger_report::storm::{named_policies, number_duplicates, parse};
 use stagger_terminal::output::error::CliError;
 
 use super::args::{DrillArgs, parse_flag};
-use super::foreign::CommandLine;
+use super::command_clients::CommandLine;
 
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -21,7 +21,7 @@ pub(super) struct Settings {
     pub(super) listen_backlog: Option<u32>,
     pub(super) policies: Vec<(String, Policy)>,
     /// The clients of --client; `None` for those of this program.
-    pub(super) foreign: Option<ForeignClients>,
+    pub(super) command_clients: Option<CommandClients>,
     pub(super) seed: Seed,
 }
 
@@ -42,7 +42,7 @@ const DEFAULT_POLICIES: [&str; 3] = [
 
 /// The clients of a command.
 #[derive(Clone, Debug)]
-pub(super) struct ForeignClients {
+pub(super) struct CommandClients {
     pub(super) command: CommandLine,
     /// Number of processes that share the clients.
     pub(super) processes: u32,
@@ -77,16 +77,16 @@ impl Settings {
             horizon: parse_flag("--horizon", &args.horizon, parse::duration)?.unwrap_or(HORIZON),
             listen_backlog: parse_flag("--listen-backlog", &args.listen_backlog, parse::count_u32)?,
             policies,
-            foreign: foreign_clients(args)?,
+            command_clients: command_clients(args)?,
             seed: Seed::new(args.policy.seed.unwrap_or(SEED)),
         })
     }
 }
 
 /// Returns the clients of --client, if it is given.
-fn foreign_clients(args: &DrillArgs) -> Result<Option<ForeignClients>, CliError> {
+fn command_clients(args: &DrillArgs) -> Result<Option<CommandClients>, CliError> {
     let Some(client) = &args.client else { return Ok(None) };
-    Ok(Some(ForeignClients {
+    Ok(Some(CommandClients {
         command: CommandLine::parse("--client", client)?,
         processes: parse_flag("--processes", &args.processes, parse::count_u32)?.unwrap_or(1),
         server: args.server.as_deref().map(|server| CommandLine::parse("--server", server)).transpose()?,

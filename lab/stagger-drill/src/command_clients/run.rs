@@ -11,14 +11,14 @@ use stagger_sim::storm::Measurements;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::Unit;
 
+use super::load::Load;
+use super::program::{CommandLine, Program};
 use crate::drill::{Drill, RunError, SETTLE};
 use crate::machine::{LATE_S, TICK, TcpCounters, saturation, warnings};
 use crate::observed::{Observed, Run, ServerView};
 use crate::serve::{ServeArgs, Served, ServerStatus};
 use crate::server::Server;
-use crate::settings::ForeignClients;
-use super::load::Load;
-use super::program::{CommandLine, Program};
+use crate::settings::CommandClients;
 
 /// Number of attempts and of connections whose times are recorded.
 const RECORDED: u32 = 1 << 20;
@@ -32,7 +32,7 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(15);
 const RECOVERED: Duration = Duration::from_secs(1);
 
 /// Runs the drill with the clients of a command and one policy.
-pub(crate) fn run(drill: &Drill<'_>, clients: &ForeignClients, name: &str, policy: &Policy) -> Result<Run, RunError> {
+pub(crate) fn run(drill: &Drill<'_>, clients: &CommandClients, name: &str, policy: &Policy) -> Result<Run, RunError> {
     let mut progress = ProgressLine::new(drill.term);
     let upstream = clients.server.as_ref().map(|command| Upstream::start(drill, command)).transpose()?;
     let forward = upstream.as_ref().map(|upstream| upstream.address);
@@ -152,7 +152,7 @@ fn free_address() -> Option<SocketAddr> {
 /// A run with its processes.
 struct Storm<'a> {
     drill: &'a Drill<'a>,
-    clients: &'a ForeignClients,
+    clients: &'a CommandClients,
     name: &'a str,
     upstream: Option<Upstream>,
     programs: Vec<Program>,
