@@ -17,17 +17,22 @@ Examples:
         --restart-cmd 'systemctl restart feed'
   stagger drill --client 'node clients.mjs' --policy reconnecting-websocket",
     after_help = "\
-Without arguments, runs three policies with 3,000 clients each, which takes half a minute; `drill outage` runs two policies in \
-20 seconds.
+Without arguments, runs three policies with 3,000 clients each, which takes half a minute; `drill outage` runs two \
+policies in 20 seconds.
 
-The report has two rows per policy: measured, and simulated with the same random delays and with the latency, disconnect \
-window and downtime that were measured. They agree if the most attempts in any 100 ms, the attempts per client, the times when half and 99% were back, and the clients \
-that were back at the end are at most 10% outside the range of eight simulations, or at most noise (3 attempts, 0.02 attempts per client, 100 ms, 2 clients); \
-in `drill outage`, if success, attempts per request and longest queue are (noise: 2 points, 0.02 attempts, 2 places). A run is marked unreliable, and has no verdict, if the machine, \
-rather than the policy, may have shaped the result. Assertions use the same metric names as in `stagger simulate` and apply to the measured rows only. \
-After Ctrl-C, the report contains the runs that have finished.
+The report has two rows per policy: measured, and simulated with the same random delays and with the latency, \
+disconnect window and downtime that were measured. They agree if the most attempts in any 100 ms, the attempts per \
+client, the times when half and 99% were back, and the clients that were back at the end are at most 10% outside the \
+range of eight simulations, or at most noise (3 attempts, 0.02 attempts per client, 100 ms, 2 clients); in `drill \
+outage`, if success, attempts per request and longest queue are (noise: 2 points, 0.02 attempts, 2 places). A run is \
+marked unreliable, and has no verdict, if the machine, rather than the policy, may have shaped the result. Assertions \
+use the same metric names as in `stagger simulate` and apply to the measured rows only. After Ctrl-C, the report \
+contains the runs that have finished.
 
-A command of --client is started without a shell. It opens STAGGER_DRILL_CLIENTS WebSockets to STAGGER_DRILL_URL, which reconnect whenever they are lost, until it is killed with its process group. If its clients can, they use STAGGER_DRILL_POLICY, STAGGER_DRILL_SEED, and STAGGER_DRILL_FIRST, the number of the first client of the process. What it prints is shown only if it fails.
+A command of --client is started without a shell. It opens STAGGER_DRILL_CLIENTS WebSockets to STAGGER_DRILL_URL, \
+which reconnect whenever they are lost, until it is killed with its process group. If its clients can, they use \
+STAGGER_DRILL_POLICY, STAGGER_DRILL_SEED, and STAGGER_DRILL_FIRST, the number of the first client of the process. What \
+it prints is shown only if it fails.
 
 Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or if a system limit is too low; 125 if \
 something cannot be read, written or started; 130 after Ctrl-C, 143 after SIGTERM."
@@ -45,8 +50,8 @@ pub struct DrillArgs {
     #[arg(long, alias = "accept-rate", value_name = "RATE", help_heading = "Drill")]
     pub(super) capacity: Option<String>,
 
-    /// Number of connections that may queue at the server, or for outage of attempts that may be there, those in service
-    /// included; further ones are rejected with status 503 [default: 300; outage: 100]
+    /// Number of connections that may queue at the server, or for outage of attempts that may be there, those in
+    /// service included; further ones are rejected with status 503 [default: 300; outage: 100]
     #[arg(long, alias = "queue", value_name = "N", help_heading = "Drill")]
     pub(super) backlog: Option<String>,
 
@@ -54,13 +59,13 @@ pub struct DrillArgs {
     #[arg(long, value_name = "DUR", help_heading = "Drill")]
     pub(super) down: Option<String>,
 
-    /// Maximum duration of a run; clients that have not reconnected by then count as unfinished. For outage, the time up to
-    /// which the requests are judged [default: 1m; outage: 8s]
+    /// Maximum duration of a run; clients that have not reconnected by then count as unfinished. For outage, the time
+    /// up to which the requests are judged [default: 1m; outage: 8s]
     #[arg(long, value_name = "DUR", help_heading = "Drill")]
     pub(super) horizon: Option<String>,
 
-    /// Listen backlog: connections that the kernel queues until the server accepts them (reconnect) [default: --clients, or
-    /// the kernel's limit if that is lower]
+    /// Listen backlog: connections that the kernel queues until the server accepts them (reconnect) [default:
+    /// --clients, or the kernel's limit if that is lower]
     #[arg(long, value_name = "N", help_heading = "Drill")]
     pub(super) listen_backlog: Option<String>,
 
@@ -102,9 +107,9 @@ pub struct DrillArgs {
     #[arg(long, requires = "url", help_heading = "Drill")]
     pub(super) i_own_this_server: bool,
 
-    /// Run the clients of this command, such as 'node client.mjs', instead of stagger's own, and compare what the server sees of
-    /// them with what --policy predicts (reconnect). The command finds the address of the server, the number of clients and
-    /// more in the environment; see below
+    /// Run the clients of this command, such as 'node client.mjs', instead of stagger's own, and compare what the
+    /// server sees of them with what --policy predicts (reconnect). The command finds the address of the server, the
+    /// number of clients and more in the environment; see below
     #[arg(long, value_name = "COMMAND", conflicts_with = "url", help_heading = "Drill")]
     pub(super) client: Option<String>,
 
@@ -112,8 +117,8 @@ pub struct DrillArgs {
     #[arg(long, value_name = "N", requires = "client", help_heading = "Drill")]
     pub(super) processes: Option<String>,
 
-    /// Command of the server that the clients of --client need. It must listen on 127.0.0.1, at the port in the environment
-    /// variable PORT; a relay before it is killed and restarted in its place
+    /// Command of the server that the clients of --client need. It must listen on 127.0.0.1, at the port in the
+    /// environment variable PORT; a relay before it is killed and restarted in its place
     #[arg(long, value_name = "COMMAND", requires = "client", help_heading = "Drill")]
     pub(super) server: Option<String>,
 
@@ -125,8 +130,8 @@ pub struct DrillArgs {
     #[arg(long, value_name = "POLICY,...", help_heading = "Drill")]
     pub(super) compare: Vec<String>,
 
-    /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s', or
-    /// agrees=yes
+    /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s',
+    /// or agrees=yes
     #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Drill")]
     pub(super) assert: Vec<String>,
 
@@ -161,19 +166,22 @@ impl DrillArgs {
             ("--start", self.start.is_some()),
             ("--slow", self.slow.is_some()),
         ];
-        let first =
-            |flags: &[(&'static str, bool)]| flags.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag);
-        let (wrong, remedy) = match self.scenario {
-            DrillScenario::Outage => (
-                first(&reconnect),
-                "a drill of an outage has --rate, --workers, --service, --timeout, --start and --slow",
-            ),
-            DrillScenario::Reconnect => (first(&outage), "use: stagger drill outage"),
+        let (flags_of_other, remedy) = match self.scenario {
+            DrillScenario::Outage => {
+                (&reconnect[..], "a drill of an outage has --rate, --workers, --service, --timeout, --start and --slow")
+            }
+            DrillScenario::Reconnect => (&outage[..], "use: stagger drill outage"),
         };
-        wrong.map_or(Ok(()), |flag| Err(CliError::usage(format_args!("{flag} is of the other scenario; {remedy}"))))
+        for (flag, is_given) in flags_of_other {
+            if *is_given {
+                return Err(CliError::usage(format_args!("{flag} is of the other scenario; {remedy}")));
+            }
+        }
+        Ok(())
     }
 }
 
+/// Parses the value of a flag, if it is given; an error names the flag.
 pub(super) fn parse_flag<T>(
     flag: &str,
     value: &Option<String>,

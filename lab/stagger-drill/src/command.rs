@@ -17,7 +17,7 @@ use super::machine::TimerLag;
 use super::observed::Run;
 use super::report::report;
 use super::server::ExternalServer;
-use super::settings::Settings;
+use super::settings::{CommandClients, Settings};
 use super::{command_clients, limits, outage};
 
 /// Runs `stagger drill`.
@@ -27,20 +27,32 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
         return outage::run(args, term);
     }
     let settings = Settings::new(args)?;
-    // The metrics depend only on the kind of the scenario, so any scenario of it will do.
+    // The names of the metrics depend on the kind of the scenario alone, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
     let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any), true)?;
     let command_clients = settings.command_clients.as_ref();
-    let is_relayed = command_clients.is_some_and(|clients| clients.server.is_some());
-    let (clients, clients_note) = limits::clients(settings.clients, if is_relayed { 2 } else { 1 })?;
+    // A relay in front of the clients' own server has a second connection for each.
+    let connections_per_client = match command_clients {
+        Some(CommandClients { server: Some(_), .. }) => 2,
+        _ => 1,
+    };
+    let (clients, clients_note) = limits::clients(settings.clients, connections_per_client)?;
     let (listen_backlog, backlog_note) = limits::listen_backlog(settings.listen_backlog, clients)?;
     let external = ExternalServer::from_args(args)?;
-    let to_loopback =
-        external.as_ref().is_none_or(|external| external.address.is_ipv4() && external.address.ip().is_loopback());
+    let to_loopback = match &external {
+        Some(external) => external.address.is_ipv4() && external.address.ip().is_loopback(),
+        None => true,
+    };
     // Clients of a command choose their addresses themselves.
     let sources = limits::sources(clients, to_loopback && command_clients.is_none())?;
     let outputs = Outputs::open(&args.outputs)?;
-    for note in [clients_note, backlog_note.filter(|_| external.is_none())].into_iter().flatten() {
+    if let Some(note) = clients_note {
+        say(&format!("note: {note}"));
+    }
+    // The listen backlog of an external server is not ours.
+    if let Some(note) = backlog_note
+        && external.is_none()
+    {
         say(&format!("note: {note}"));
     }
     let interrupt = Interrupt::install()?;

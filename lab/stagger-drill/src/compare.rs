@@ -15,8 +15,8 @@ const BURST: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ComparedRun {
     pub(super) figures: ReconnectFigures,
-    /// Largest number of arrivals within any 100 ms. Unlike the peak in bins of 100 ms, it does not depend on where clients in step
-    /// fall in a bin.
+    /// Largest number of arrivals within any 100 ms. Clients that arrive together may fall on the border of two bins of
+    /// 100 ms, so the peak of the bins would depend on when the run began.
     pub(super) burst: u64,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn burst(mut times: Vec<Duration>) -> u64 {
     most as u64
 }
 
-/// Compares the figures that a policy is judged by. There is no verdict if there are `warnings`, to which the doubts are added if a
-/// figure differs.
+/// Compares the figures that a policy is judged by. There is no verdict if there are `warnings`, to which the doubts
+/// are added if a figure differs.
 pub(super) fn agreement(
     measured: &ComparedRun,
     simulated: &[ComparedRun],
@@ -78,17 +78,17 @@ pub(super) fn agreement(
     ];
     let compared = figures.into_iter().map(|(figure, of, noise)| {
         let values: Vec<f64> = simulated.iter().filter_map(of).collect();
-        // Otherwise it does not exist in some of them, such as the recovery of clients that give up.
+        // A figure may not exist in some simulations, such as the time of recovery if clients give up.
         let is_complete = values.len() == simulated.len() && !values.is_empty();
-        let of_all = |value: f64| is_complete.then_some(value);
-        let measured = of(measured);
         let mut compared = ComparedFigure::default();
         figure.clone_into(&mut compared.figure);
-        compared.measured = measured;
-        compared.simulated = of_all(values.iter().sum::<f64>() / values.len() as f64);
-        compared.simulated_min = of_all(values.iter().copied().fold(f64::INFINITY, f64::min));
-        compared.simulated_max = of_all(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-        compared.agrees = match measured {
+        compared.measured = of(measured);
+        if is_complete {
+            compared.simulated = Some(values.iter().sum::<f64>() / values.len() as f64);
+            compared.simulated_min = values.iter().copied().reduce(f64::min);
+            compared.simulated_max = values.iter().copied().reduce(f64::max);
+        }
+        compared.agrees = match compared.measured {
             Some(measured) => is_within(measured, values.iter().copied(), noise),
             None => !is_complete,
         };
@@ -100,7 +100,9 @@ pub(super) fn agreement(
     if !agrees {
         warnings.extend_from_slice(doubts);
     }
-    agreement.agrees = warnings.is_empty().then_some(agrees);
+    if warnings.is_empty() {
+        agreement.agrees = Some(agrees);
+    }
     agreement.simulations = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
     agreement
 }
@@ -108,12 +110,13 @@ pub(super) fn agreement(
 /// How far beyond the simulated values is agreement, as a share of them.
 const TOLERANCE: f64 = 0.1;
 
-/// Returns whether a measured value is within the range of the simulated ones, or beyond it by at most a tenth, or by at most `noise`.
+/// Returns whether a measured value is within the range of the simulated ones, or beyond it by at most a tenth, or by
+/// at most `noise`.
 pub(super) fn is_within(measured: f64, simulated: impl Iterator<Item = f64> + Clone, noise: f64) -> bool {
     let least = simulated.clone().fold(f64::INFINITY, f64::min);
     let most = simulated.fold(f64::NEG_INFINITY, f64::max);
-    let room = |value: f64| (TOLERANCE * value.abs()).max(noise);
-    measured >= least - room(least) && measured <= most + room(most)
+    let margin = |value: f64| (TOLERANCE * value.abs()).max(noise);
+    measured >= least - margin(least) && measured <= most + margin(most)
 }
 
 #[cfg(test)]

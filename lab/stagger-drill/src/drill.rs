@@ -20,8 +20,10 @@ use super::settings::{CommandClients, Settings};
 pub(super) struct Drill<'a> {
     pub(super) settings: &'a Settings,
     pub(super) clients: u32,
+    /// Addresses that the clients connect from, in turn; `None` for one that the system chooses.
     pub(super) sources: &'a [Option<Ipv4Addr>],
     pub(super) listen_backlog: u32,
+    /// The server of --url; `None` for that of the drill.
     pub(super) external: Option<&'a ExternalServer>,
     pub(super) command_clients: Option<&'a CommandClients>,
     pub(super) runtime: &'a Runtime,
@@ -33,8 +35,10 @@ pub(super) struct Drill<'a> {
 /// Time between the last initial connection and the start of the storm.
 pub(super) const SETTLE: Duration = Duration::from_millis(500);
 
+/// Why a run has no result.
 #[derive(Debug)]
 pub(super) enum RunError {
+    /// By Ctrl-C or SIGTERM: the report has the runs that have finished.
     Interrupted,
     Failed(CliError),
 }
@@ -46,8 +50,8 @@ impl From<CliError> for RunError {
 }
 
 impl Drill<'_> {
-    /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit, since
-    /// only the restarted server is measured.
+    /// Returns the settings of the server that is killed: at an address that the system chooses, and without a limit,
+    /// since only the restarted server is measured.
     pub(super) fn first_server(&self) -> ServeArgs {
         let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         ServeArgs {

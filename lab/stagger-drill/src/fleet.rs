@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use super::log::{Event, EventLog};
 
+/// The clients of a run, each a task.
 #[derive(Debug)]
 pub(super) struct Fleet {
     pub(super) status: Arc<FleetStatus>,
@@ -44,14 +45,18 @@ impl Fleet {
         sources: &[Option<Ipv4Addr>],
         seed: Seed,
     ) -> Self {
-        let (status, connect_permits, config) =
-            (Arc::new(FleetStatus::default()), Arc::new(Semaphore::new(1)), Arc::new(config));
-        let logs: Vec<Arc<EventLog>> = (0..clients).map(|_| Arc::default()).collect();
+        let config = Arc::new(config);
+        let status = Arc::new(FleetStatus::default());
+        // One permit: the probes connect one at a time.
+        let connect_permits = Arc::new(Semaphore::new(1));
+        let mut logs = Vec::with_capacity(clients as usize);
         let mut tasks = JoinSet::new();
-        let sources = sources.iter().copied().cycle();
-        for ((id, log), source) in (0..).zip(&logs).zip(sources) {
-            let (config, log, status, permits) = (config.clone(), log.clone(), status.clone(), connect_permits.clone());
-            let client = client(config, ReconnectRecorder::client_seed(seed, id), source, log, status, permits);
+        for (id, source) in (0..clients).zip(sources.iter().copied().cycle()) {
+            let log = Arc::new(EventLog::default());
+            logs.push(Arc::clone(&log));
+            // The simulation gives its client of this number the same seed, so both draw the same delays.
+            let seed = ReconnectRecorder::client_seed(seed, id);
+            let client = client(config.clone(), seed, source, log, status.clone(), connect_permits.clone());
             tasks.spawn_on(client, runtime.handle());
         }
         Self { status, logs, connect_permits, tasks }
@@ -87,6 +92,7 @@ impl Fleet {
     }
 }
 
+/// What all clients have in common.
 #[derive(Clone, Debug)]
 pub(super) struct ClientConfig {
     pub(super) uri: Uri,
@@ -134,7 +140,9 @@ fn reconnect_loop(
     status: &Arc<FleetStatus>,
 ) -> ReconnectLoop {
     let (uri, to) = (config.uri.clone(), config.address);
-    let (sent, failed) = ((Arc::clone(log), Arc::clone(status)), (Arc::clone(log), Arc::clone(status)));
+    // Each of the two closures that record something owns both.
+    let sent = (Arc::clone(log), Arc::clone(status));
+    let failed = sent.clone();
     ReconnectLoop::builder()
         .request(move |_| {
             let (log, status) = &sent;
@@ -199,6 +207,7 @@ impl FleetStatus {
         self.counts[event as usize].fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Counts a failed attempt, and keeps the cause of the first for an error message.
     pub(super) fn failed(&self, cause: &ConnectionError) {
         if let ConnectionError::Io(error) = cause
             && is_exhaustion(error)
@@ -245,6 +254,7 @@ fn is_exhaustion(error: &io::Error) -> bool {
 }
 
 impl Snapshot {
+    /// Returns the line that shows the progress, with the rate of attempts since the snapshot `before`.
     pub(super) fn line(&self, phase: &str, clients: u64, before: &Self, per_second: f64) -> String {
         let count = |number: u64| Unit::Count.label(number as f64);
         let rate = (self.attempts.saturating_sub(before.attempts)) as f64 * per_second;

@@ -1,11 +1,10 @@
-//! `stagger drill`: a real mass disconnect, with real clients, sockets and signals, compared with its simulation.
+//! `stagger drill`: a failure with a real server, real clients, sockets and signals, compared with its simulation.
 //!
-//! With `--client`, the clients are those of a command, and their figures are those that a server sees (`command_clients`).
+//! The scenario `reconnect` kills a server process to which thousands of `stagger-ws` clients are connected, and starts
+//! it again. With `--client`, the clients are those of a command, and their figures are what a server sees of them. The
+//! scenario `outage` stalls a server under steady load.
 //!
-//! With `outage`, a server that stalls under steady load; the rest is about mass disconnects.
-//!
-//! Kills a server process to which thousands of `stagger-ws` clients are connected, and starts it again. The simulator's
-//! code turns what the clients recorded into figures, in the simulator's document.
+//! The simulator's code turns what was recorded into figures, in the simulator's document.
 
 #![forbid(unsafe_code)]
 #![allow(

@@ -20,7 +20,8 @@ pub(super) fn clients(requested: Option<u32>, connections: u64) -> Result<(u32, 
     let Err(limit) = descriptors(needed) else { return Ok((wanted, None)) };
     let allowed = u32::try_from(limit.saturating_sub(RESERVED_FILES) / connections).unwrap_or(u32::MAX);
     let remedy = format!(
-        "raise the limit as root: ulimit -Hn {needed} (permanently: `* hard nofile {needed}` in /etc/security/limits.conf)"
+        "raise the limit as root: ulimit -Hn {needed} (permanently: `* hard nofile {needed}` in \
+         /etc/security/limits.conf)"
     );
     if requested.is_none() && allowed > 0 {
         return clients(Some(allowed), connections).map(|(clients, _)| {
@@ -44,7 +45,9 @@ pub(super) fn clients(requested: Option<u32>, connections: u64) -> Result<(u32, 
 fn descriptors(needed: u64) -> Result<(), u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limits = getrlimit(Resource::Nofile);
-    if limits.current.is_none_or(|soft| soft >= needed) {
+    // Without a limit there is nothing to raise.
+    let Some(soft) = limits.current else { return Ok(()) };
+    if soft >= needed {
         return Ok(());
     }
     if let Some(hard) = limits.maximum
@@ -53,7 +56,7 @@ fn descriptors(needed: u64) -> Result<(), u64> {
         return Err(hard);
     }
     // Not to the hard limit: on some systems the kernel rejects its value.
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limits }).map_err(|_| limits.current.unwrap_or(0))
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limits }).map_err(|_| soft)
 }
 
 #[cfg(not(unix))]
@@ -64,10 +67,9 @@ fn descriptors(_: u64) -> Result<(), u64> {
 /// Returns the source addresses of the clients: one, or more if its ports may run out, since up to half of them may be
 /// in TIME_WAIT. `None` lets the system choose the address.
 pub(super) fn sources(clients: u32, to_loopback: bool) -> Result<Vec<Option<Ipv4Addr>>, CliError> {
-    let Some(ports) = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok().and_then(|text| range(&text))
-    else {
-        return Ok(vec![None]);
-    };
+    // Other systems than Linux do not have the file.
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let Some(ports) = range(&text) else { return Ok(vec![None]) };
     let addresses = clients.div_ceil((ports / 2).max(1));
     match addresses {
         0 | 1 => Ok(vec![None]),
@@ -92,8 +94,9 @@ fn range(text: &str) -> Option<u32> {
 /// Returns the listen backlog for the server, and a note if the kernel limits it to fewer connections than may arrive
 /// at once. A requested value beyond the limit is an error: the kernel would reduce it silently.
 pub(super) fn listen_backlog(requested: Option<u32>, clients: u32) -> Result<(u32, Option<String>), CliError> {
-    let somaxconn = fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
-    clamp_listen_backlog(requested, clients, somaxconn)
+    // Other systems than Linux do not have the file.
+    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    clamp_listen_backlog(requested, clients, text.trim().parse().ok())
 }
 
 fn clamp_listen_backlog(
@@ -108,12 +111,13 @@ fn clamp_listen_backlog(
     let remedy = format!("raise the limit as root: sysctl -w net.core.somaxconn={wanted}");
     if requested.is_some() {
         return Err(CliError::usage(format_args!(
-            "--listen-backlog: {wanted} exceeds the kernel's limit of {limit} (net.core.somaxconn); lower it, or {remedy}",
+            "--listen-backlog: {wanted} exceeds the kernel's limit of {limit} (net.core.somaxconn); lower it, or \
+             {remedy}",
         )));
     }
     let note = format!(
-        "the kernel queues up to {} connections for the server, but {} may arrive at once, and it drops the excess silently; \
-         if that happens, {remedy}",
+        "the kernel queues up to {} connections for the server, but {} may arrive at once, and it drops the excess \
+         silently; if that happens, {remedy}",
         count(limit),
         count(wanted),
     );

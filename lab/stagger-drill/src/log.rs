@@ -12,6 +12,7 @@ pub(super) struct EventLog {
     events: Mutex<Vec<(Instant, Event)>>,
 }
 
+/// What happens to a client. `Sent`, `Failed` and `Connected` are of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Sent,
@@ -34,6 +35,7 @@ impl EventLog {
         self.with(|events| events.push((Instant::now(), event)));
     }
 
+    /// Returns whether an attempt has no result yet.
     pub(super) fn is_trying(&self) -> bool {
         self.with(|events| matches!(events.last(), Some((_, Event::Sent))))
     }
@@ -61,6 +63,12 @@ impl EventLog {
     }
 }
 
+/// Pairs each attempt with its result:
+///
+/// ```text
+/// Lost ──► Sent ──► Failed ──► Sent … ──► Connected ──► Lost …
+///                      └──► GaveUp
+/// ```
 fn trace(events: &[(Instant, Event)], since: Instant) -> Option<ClientTrace> {
     let first = events.iter().position(|(at, event)| *event == Event::Lost && *at >= since)?;
     let (lost, rest) = events[first..].split_first()?;

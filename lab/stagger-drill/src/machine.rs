@@ -23,6 +23,7 @@ pub(super) struct TimerLag {
 const INTERVAL: Duration = Duration::from_millis(10);
 
 impl TimerLag {
+    /// Sets timers and records their delays, without end.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             let due = Instant::now() + INTERVAL;
@@ -38,10 +39,41 @@ impl TimerLag {
     }
 }
 
-/// TCP counters of the kernel for this network namespace, since boot: listen overflows, listen drops, SYN retransmits and
-/// retransmitted segments. `None` if the kernel does not provide the counter.
+/// TCP counters of the kernel for this network namespace, since boot: listen overflows, listen drops, SYN retransmits
+/// and retransmitted segments. `None` if the kernel does not provide the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TcpCounters(pub(super) [Option<u64>; 4]);
+
+impl TcpCounters {
+    /// Reads the current values. Every counter is `None` on systems other than Linux.
+    pub(super) fn read() -> Self {
+        let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
+        Self::of(&file("/proc/net/netstat"), &file("/proc/net/snmp"))
+    }
+
+    fn of(netstat: &str, snmp: &str) -> Self {
+        let listen = |name| named(netstat, "TcpExt:", name);
+        Self([
+            listen("ListenOverflows"),
+            listen("ListenDrops"),
+            listen("TCPSynRetrans"),
+            named(snmp, "Tcp:", "RetransSegs"),
+        ])
+    }
+
+    /// Returns the difference to earlier values.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self(core::array::from_fn(|i| Some(self.0[i]?.saturating_sub(before.0[i]?))))
+    }
+}
+
+/// Returns a counter by name. The files have a line of names followed by a line of numbers, both with the same prefix.
+fn named(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let at = names.split_ascii_whitespace().position(|known| known == name)?;
+    numbers.split_ascii_whitespace().nth(at)?.parse().ok()
+}
 
 /// CPU time of all processors together, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +81,40 @@ pub(super) struct CpuTicks {
     busy: u64,
     all: u64,
     processors: u64,
+}
+
+impl CpuTicks {
+    /// Reads the current values; `None` on systems other than Linux.
+    pub(super) fn read() -> Option<Self> {
+        Self::of(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn of(stat: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        // user, nice, system, idle, iowait, irq, softirq, steal; guest time is included in user time.
+        // Waiting for I/O is idle time: another task could have run.
+        let ticks: Vec<u64> = line.split_ascii_whitespace().take(8).map_while(|tick| tick.parse().ok()).collect();
+        let all: u64 = ticks.iter().sum();
+        // A line for each processor, such as `cpu0 …`, follows that of all.
+        let numbered = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
+        let processors = numbered.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())).count() as u64;
+        Some(Self { busy: all - ticks.get(3)? - ticks.get(4)?, all, processors })
+    }
+
+    /// Returns the share of busy time in the busiest `window` of samples, or over all samples if there are fewer.
+    pub(super) fn busiest(samples: &[Self], window: usize) -> Option<f64> {
+        let last = window.min(samples.len().checked_sub(1)?);
+        if last == 0 {
+            return None;
+        }
+        samples.windows(last + 1).map(|samples| samples[last].busy_since(&samples[0])).reduce(f64::max)
+    }
+
+    /// Returns the share of the time since `before` in which the processors were busy.
+    pub(super) fn busy_since(&self, before: &Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.busy.saturating_sub(before.busy) as f64 / all as f64
+    }
 }
 
 /// CPU time of a process, in clock ticks, at the same time as that of all processors.
@@ -71,8 +137,8 @@ impl ProcessTicks {
         Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
     }
 
-    /// Returns the number of processors that the process kept busy in the busiest `window` of samples, or over all samples if
-    /// there are fewer.
+    /// Returns the number of processors that the process kept busy in the busiest `window` of samples, or over all
+    /// samples if there are fewer.
     pub(super) fn busiest(samples: &[Self], window: usize) -> Option<f64> {
         let last = window.min(samples.len().checked_sub(1)?);
         let busy = |samples: &[Self]| {
@@ -80,68 +146,10 @@ impl ProcessTicks {
             let ticks = last.machine.all.saturating_sub(first.machine.all).max(1) as f64;
             last.busy.saturating_sub(first.busy) as f64 / ticks * last.machine.processors as f64
         };
-        samples.windows(last + 1).map(busy).filter(|_| last > 0).reduce(f64::max)
-    }
-}
-
-impl TcpCounters {
-    /// Reads the current values. Every counter is `None` on systems other than Linux.
-    pub(super) fn read() -> Self {
-        let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
-        Self::of(&file("/proc/net/netstat"), &file("/proc/net/snmp"))
-    }
-
-    fn of(netstat: &str, snmp: &str) -> Self {
-        let listen = |name| named(netstat, "TcpExt:", name);
-        Self([
-            listen("ListenOverflows"),
-            listen("ListenDrops"),
-            listen("TCPSynRetrans"),
-            named(snmp, "Tcp:", "RetransSegs"),
-        ])
-    }
-
-    pub(super) fn since(&self, before: &Self) -> Self {
-        Self(core::array::from_fn(|i| Some(self.0[i]?.saturating_sub(before.0[i]?))))
-    }
-}
-
-/// Returns a counter by name. The files have a line of names followed by a line of numbers, both with the same prefix.
-fn named(text: &str, group: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
-    let (names, numbers) = (lines.next()?, lines.next()?);
-    let at = names.split_ascii_whitespace().position(|known| known == name)?;
-    numbers.split_ascii_whitespace().nth(at)?.parse().ok()
-}
-
-impl CpuTicks {
-    /// Reads the current values; `None` on systems other than Linux.
-    pub(super) fn read() -> Option<Self> {
-        Self::of(&fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    fn of(stat: &str) -> Option<Self> {
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        // user, nice, system, idle, iowait, irq, softirq, steal; guest time is included in user time.
-        let ticks: Vec<u64> = line.split_ascii_whitespace().take(8).map_while(|tick| tick.parse().ok()).collect();
-        let all: u64 = ticks.iter().sum();
-        let is_processor =
-            |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        let processors = stat.lines().filter(is_processor).count() as u64;
-        Some(Self { busy: all - ticks.get(3)? - ticks.get(4)?, all, processors })
-    }
-
-    /// Returns the share of busy time in the busiest `window` of samples, or over all samples if there are fewer.
-    pub(super) fn busiest(samples: &[Self], window: usize) -> Option<f64> {
-        let last = window.min(samples.len().checked_sub(1)?);
-        let shares = samples.windows(last + 1).map(|samples| samples[last].busy_since(&samples[0]));
-        shares.filter(|_| last > 0).reduce(f64::max)
-    }
-
-    /// Returns the share of the time since `before` in which the processors were busy.
-    pub(super) fn busy_since(&self, before: &Self) -> f64 {
-        let all = self.all.saturating_sub(before.all).max(1);
-        self.busy.saturating_sub(before.busy) as f64 / all as f64
+        if last == 0 {
+            return None;
+        }
+        samples.windows(last + 1).map(busy).reduce(f64::max)
     }
 }
 
@@ -151,21 +159,21 @@ pub(super) const LATE_S: f64 = 0.1;
 /// Maximum time until all clients notice a lost connection, on a machine that is not overloaded.
 const LOST_S: f64 = 0.5;
 
-/// Share of a second beyond which the processors count as saturated.
-const SATURATED: f64 = 0.97;
+/// Share of a second beyond which processors count as saturated.
+pub(super) const SATURATED: f64 = 0.97;
 
-/// Returns the reasons why the machine, rather than the policy, may have shaped the curve. A timer distorts it if it is later
-/// than `late_s` seconds; `remedy` lowers the load.
+/// Returns the reasons why the machine, rather than the policy, may have shaped the curve. A timer distorts it if it is
+/// later than `late_s` seconds; `remedy` lowers the load.
 pub(super) fn warnings(measured: &Measurements, late_s: f64, remedy: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    let more_than_none = |count: Option<u64>| count.filter(|count| *count > 0);
-    if let Some(count) = more_than_none(measured.listen_overflows.max(measured.listen_drops)) {
+    // `None` is less than any count.
+    if let Some(count @ 1..) = measured.listen_overflows.max(measured.listen_drops) {
         warnings.push(format!(
             "the kernel dropped {count} connections from the listen queue and retried them on its own schedule (raise \
              net.core.somaxconn or {remedy})"
         ));
     }
-    if let Some(count) = more_than_none(measured.syn_retransmits) {
+    if let Some(count @ 1..) = measured.syn_retransmits {
         warnings.push(format!("the kernel retransmitted {count} SYN packets, seconds later and without jitter"));
     }
     if measured.disconnect_window_s > LOST_S {
@@ -179,11 +187,14 @@ pub(super) fn warnings(measured: &Measurements, late_s: f64, remedy: &str) -> Ve
     warnings
 }
 
-/// Returns a reason for doubt if all processors were busy. Other programs may have kept them busy without any effect on the run.
+/// Returns a reason for doubt if all processors were busy. Other programs may have kept them busy without any effect on
+/// the run.
 pub(super) fn saturation(peak_cpu_ratio: Option<f64>, remedy: &str) -> Option<String> {
-    let share = peak_cpu_ratio.filter(|share| *share > SATURATED)?;
+    let share = peak_cpu_ratio?;
+    if share <= SATURATED {
+        return None;
+    }
     let percent = share * 100.0;
-    // Clients and servers that are before other programs are not slowed down by them.
     let priority = if cfg!(target_os = "linux") {
         ", or run the drill with priority over them: `chrt -r 10 stagger drill`"
     } else {

@@ -1,4 +1,5 @@
-//! A finished run, and the figures of what was observed in it: by the clients, or by the server if the clients record nothing.
+//! A finished run, and the figures of what was observed in it: by the clients, or by the server if the clients record
+//! nothing.
 
 use core::time::Duration;
 
@@ -10,6 +11,7 @@ use super::compare::{ComparedRun, burst, simulations};
 use super::log::ClientTrace;
 use super::serve::Served;
 
+/// A finished run of one policy.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) name: String,
@@ -51,8 +53,8 @@ impl ServerView {
         Self { arrivals: times(&served.arrived_at_us), connects: times(&served.connected_at_us) }
     }
 
-    /// Returns what the server of a simulation saw that records all clients, up from `up_at` on. Attempts before that are
-    /// refused by the kernel, and no server learns of them.
+    /// Returns what a server that starts at `up_at` would have seen of a simulation with a sample of all clients. The
+    /// kernel refuses the attempts before `up_at`, so no server sees them.
     pub(super) fn of_simulation(figures: &ReconnectFigures, up_at: Duration) -> Self {
         let arrivals = figures.sample.iter().flatten().copied().filter(|at| *at >= up_at).collect();
         let mut connects: Vec<Duration> = figures.sample_connects.iter().flatten().copied().collect();

@@ -18,7 +18,11 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
     let mut storm = StormReport::new(&scenario(settings, clients, &all)?);
     for run in runs {
         let scenario = scenario(settings, clients, &[&run.measured])?;
-        let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
+        // An external server does not tell.
+        let peak = match &run.measured.server {
+            Some(server) => server.peak_backlog,
+            None => 0,
+        };
         let mut measured = run.measured.clone();
         let (real, simulated) = match &run.observed {
             Observed::ByClients(traces) => {

@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 impl Drill<'_> {
     /// Runs the drill with its own clients and one policy.
     pub(super) fn run_own_clients(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
-        let mut own = match self.external {
+        let own = match self.external {
             Some(_) => None,
             None => Some(Server::start(self.first_server().to_words())?),
         };
@@ -48,18 +48,34 @@ impl Drill<'_> {
             connect_timeout: CONNECT_TIMEOUT.saturating_add(drain_time.unwrap_or_default()),
         };
         let fleet = Fleet::new(self.runtime, config, self.clients, self.sources, self.settings.seed);
-        let storm = self.storm(name, &fleet, &mut own);
-        let run = storm.and_then(|storm| {
-            // Read the logs before the server ends, which the clients would record as another loss.
-            let traces: Vec<ClientTrace> = fleet.logs.iter().filter_map(|log| log.trace(storm.started)).collect();
-            let server_counts = own.take().map(Server::report).transpose()?;
-            Ok(self.finish_run(name, policy, &fleet, &storm, traces, server_counts))
-        });
+        let run = self.storm_and_report(name, policy, &fleet, own);
         fleet.end(self.runtime);
         run
     }
 
-    /// Connects all clients, kills and restarts the server, and waits until all clients have reconnected.
+    /// Runs the storm, and puts together what the clients and the server recorded.
+    fn storm_and_report(
+        &self,
+        name: &str,
+        policy: &Policy,
+        fleet: &Fleet,
+        mut own: Option<Server>,
+    ) -> Result<Run, RunError> {
+        let storm = self.storm(name, fleet, &mut own)?;
+        // Read the logs before the server ends, which the clients would record as another loss.
+        let traces: Vec<ClientTrace> = fleet.logs.iter().filter_map(|log| log.trace(storm.started)).collect();
+        let server_counts = own.map(Server::report).transpose()?;
+        Ok(self.finish_run(name, policy, fleet, &storm, traces, server_counts))
+    }
+
+    /// Connects all clients, kills and restarts the server, and waits until all clients have reconnected:
+    ///
+    /// ```text
+    /// probes, then all connect → SETTLE → kill → downtime → start again → all are back, or the horizon
+    /// ```
+    ///
+    /// The user restarts an external server, so its downtime is not known here; the storm then begins with the first
+    /// connection that is lost.
     fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<StormRecord, RunError> {
         let mut progress = ProgressLine::new(self.term);
         self.connect(name, fleet, &mut progress)?;
@@ -206,10 +222,15 @@ impl Drill<'_> {
         traces: Vec<ClientTrace>,
         server_counts: Option<ServerCounts>,
     ) -> Run {
-        let disconnect_window = fleet.lost(storm.started).map_or(Duration::ZERO, |(_, last)| last - storm.started);
+        let disconnect_window = match fleet.lost(storm.started) {
+            Some((_, last)) => last - storm.started,
+            None => Duration::ZERO,
+        };
         // The downtime of an external server is known only from its clients.
-        let down =
-            storm.down.or_else(|| fleet.first_reconnect(storm.started).map(|reconnect| reconnect - storm.started));
+        let down = match storm.down {
+            Some(down) => Some(down),
+            None => fleet.first_reconnect(storm.started).map(|reconnect| reconnect - storm.started),
+        };
         let (min, max) = fleet.round_trip();
         let mut measured = Measurements::default();
         // Half of the round trip.

@@ -1,4 +1,5 @@
-//! The server process of a drill, `stagger drill-server`: WebSockets behind a rate limit and a bounded queue, or a relay.
+//! The server process of a drill, `stagger drill-server`: WebSockets behind a rate limit and a bounded queue, or a
+//! relay.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -83,8 +84,12 @@ impl ServeArgs {
         if let Some(rate) = rate {
             words.extend([format!("--rate={rate}"), format!("--backlog={backlog}"), format!("--since={since}")]);
         }
-        words.extend((*record > 0).then(|| format!("--record={record}")));
-        words.extend(forward.map(|forward| format!("--forward={forward}")));
+        if *record > 0 {
+            words.push(format!("--record={record}"));
+        }
+        if let Some(forward) = forward {
+            words.push(format!("--forward={forward}"));
+        }
         words
     }
 }
@@ -99,6 +104,7 @@ struct ServerState {
     tally: Mutex<Tally>,
 }
 
+/// What is counted of the connections, and the limit that they meet.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     counts: ServerCounts,
@@ -213,8 +219,8 @@ async fn reject(mut stream: TcpStream) -> io::Result<()> {
 /// How a server begins its answer to a WebSocket handshake that it accepts.
 const SWITCHING: &[u8] = b"HTTP/1.1 101";
 
-/// Relays a connection to a server until both directions have ended. Calls `opened` when the server has accepted the WebSocket
-/// handshake; other protocols are relayed, too.
+/// Relays a connection to a server until both directions have ended. Calls `opened` when the server has accepted the
+/// WebSocket handshake; other protocols are relayed, too.
 async fn relay(mut client: TcpStream, server: SocketAddr, opened: impl FnOnce()) -> io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
     server.set_nodelay(true)?;
@@ -288,7 +294,10 @@ impl Tally {
             self.arrivals.record(at);
         }
         record(&mut self.arrived_at_us, self.record, at);
-        let done = self.acceptor.as_mut().map_or(Some(at), |acceptor| acceptor.offer(at));
+        let done = match &mut self.acceptor {
+            Some(acceptor) => acceptor.offer(at),
+            None => Some(at),
+        };
         if done.is_some() {
             self.counts.accepted += 1;
         } else {
@@ -305,7 +314,9 @@ impl Tally {
 
     fn into_served(self) -> Served {
         let mut counts = self.counts;
-        counts.peak_backlog = self.acceptor.map_or(0, |acceptor| acceptor.peak_backlog());
+        if let Some(acceptor) = self.acceptor {
+            counts.peak_backlog = acceptor.peak_backlog();
+        }
         counts.arrivals = self.arrivals.counts().to_vec();
         counts.rejections = self.rejections.counts().to_vec();
         Served { counts, arrived_at_us: self.arrived_at_us, connected_at_us: self.connected_at_us }

@@ -67,26 +67,26 @@ impl Server {
 
     /// Writes to the server's standard input.
     pub(super) fn tell(&mut self, text: &str) -> Result<(), CliError> {
-        let written = self.child.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(text.as_bytes()));
-        written.map_err(|source| CliError::io("cannot write to the drill's server", source))
+        let Some(stdin) = &mut self.child.stdin else { return Ok(()) };
+        stdin.write_all(text.as_bytes()).map_err(|source| CliError::io("cannot write to the drill's server", source))
     }
 
     /// Returns the status of the server, which may take as long as it takes to be scheduled.
     pub(super) fn status(&mut self) -> Result<ServerStatus, CliError> {
+        let cannot = |source| CliError::io("cannot read the status of the drill's server", source);
         self.tell("\n")?;
         let mut line = String::new();
-        let read = self.stdout.read_line(&mut line);
-        let status = read.and_then(|_| serde_json::from_str(&line).map_err(Into::into));
-        status.map_err(|source| CliError::io("cannot read the status of the drill's server", source))
+        self.stdout.read_line(&mut line).map_err(cannot)?;
+        serde_json::from_str(&line).map_err(|error| cannot(error.into()))
     }
 
     /// Ends the server and returns what it counted.
     pub(super) fn report<T: DeserializeOwned>(mut self) -> Result<T, CliError> {
+        let cannot = |source| CliError::io("cannot read the counts of the drill's server", source);
         drop(self.child.stdin.take());
         let mut text = String::new();
-        let read = self.stdout.read_to_string(&mut text);
-        let served = read.and_then(|_| serde_json::from_str(&text).map_err(Into::into));
-        served.map_err(|source| CliError::io("cannot read the counts of the drill's server", source))
+        self.stdout.read_to_string(&mut text).map_err(cannot)?;
+        serde_json::from_str(&text).map_err(|error| cannot(error.into()))
     }
 }
 

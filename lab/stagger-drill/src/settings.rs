@@ -9,6 +9,7 @@ use stagger_terminal::output::error::CliError;
 use super::args::{DrillArgs, parse_flag};
 use super::command_clients::CommandLine;
 
+/// The parsed command line; see [`DrillArgs`] for the meaning of each value.
 #[derive(Debug)]
 pub(super) struct Settings {
     /// `None` for as many as the limits allow, up to [`CLIENTS`].
@@ -25,6 +26,7 @@ pub(super) struct Settings {
     pub(super) seed: Seed,
 }
 
+/// Number of clients without --clients, if the limits of the system allow it.
 pub(super) const CLIENTS: u32 = 3_000;
 const RATE: f64 = 600.0;
 const BACKLOG: u32 = 300;
@@ -54,12 +56,14 @@ impl Settings {
     pub(super) fn new(args: &DrillArgs) -> Result<Self, CliError> {
         if args.url.is_some() && args.capacity.is_none() {
             return Err(CliError::usage(
-                "--url: the capacity of your server is required for the metrics and the simulation; add it, such as --capacity 500/s",
+                "--url: the capacity of your server is required for the metrics and the simulation; add it, such as \
+                 --capacity 500/s",
             ));
         }
         if args.client.is_some() && args.compare.is_empty() && !args.policy.is_given() {
             return Err(CliError::usage(
-                "--client: the policy that these clients are expected to have is required; add it, such as --policy socket.io (`stagger plan --profiles` shows all)",
+                "--client: the policy that these clients are expected to have is required; add it, such as --policy \
+                 socket.io (`stagger plan --profiles` shows all)",
             ));
         }
         let mut policies = if args.compare.is_empty() && !args.policy.is_given() {

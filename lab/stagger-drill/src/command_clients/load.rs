@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use stagger_terminal::plot::Unit;
 
-use crate::machine::{CpuTicks, LATE_S, ProcessTicks, TICKS_PER_SECOND};
+use crate::machine::{CpuTicks, LATE_S, ProcessTicks, SATURATED, TICKS_PER_SECOND};
 
 /// The load of the machine and of the clients' processes during the storm, sampled at each tick.
 #[derive(Debug, Default)]
-pub(super) struct Load {
+pub(super) struct ClientLoad {
     machine: Vec<CpuTicks>,
     processes: Vec<ProcessLoad>,
 }
@@ -29,12 +29,10 @@ struct ThreadTime {
     busy: Duration,
 }
 
-/// Share of a processor in one second beyond which a process has used all of it.
-const SATURATED: f64 = 0.97;
 /// Share of the time between two samples beyond which a thread has had no pause.
 const BUSY: f64 = 0.9;
 
-impl Load {
+impl ClientLoad {
     pub(super) fn sample(&mut self, processes: &[Option<u32>]) {
         let machine = CpuTicks::read();
         self.machine.extend(machine);
@@ -53,23 +51,29 @@ impl Load {
 
     /// Returns why the clients' processes may have been late, with what to do.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let clients = self.processes.iter();
-        let busiest = clients.clone().filter_map(|load| ProcessTicks::busiest(&load.ticks, TICKS_PER_SECOND));
-        let share = busiest.reduce(f64::max).filter(|share| *share > SATURATED).map(|share| {
-            format!(
-                "a process of the clients used {:.0}% of a processor in one second (lower --clients, or raise --processes)",
-                100.0 * share
-            )
-        });
-        let longest = clients.map(|load| longest_without_pause(&load.main_thread)).max();
-        let stretch = longest.filter(|longest| longest.as_secs_f64() >= LATE_S).map(|longest| {
+        let mut doubts = Vec::new();
+        let longest = self.processes.iter().map(|load| longest_without_pause(&load.main_thread)).max();
+        if let Some(longest) = longest
+            && longest.as_secs_f64() >= LATE_S
+        {
             let longest = Unit::Seconds.label((longest.as_secs_f64() * 10.0).round() / 10.0);
-            format!(
-                "a process of the clients worked for {longest} without a pause, so that attempts that were due came later and together \
-                 (lower --clients, raise --processes if processors are idle, or use a runtime that opens connections faster)"
-            )
-        });
-        stretch.into_iter().chain(share).collect()
+            doubts.push(format!(
+                "a process of the clients worked for {longest} without a pause, so that attempts that were due came \
+                 later and together (lower --clients, raise --processes if processors are idle, or use a runtime that \
+                 opens connections faster)"
+            ));
+        }
+        let shares = self.processes.iter().filter_map(|load| ProcessTicks::busiest(&load.ticks, TICKS_PER_SECOND));
+        if let Some(share) = shares.reduce(f64::max)
+            && share > SATURATED
+        {
+            doubts.push(format!(
+                "a process of the clients used {:.0}% of a processor in one second (lower --clients, or raise \
+                 --processes)",
+                100.0 * share
+            ));
+        }
+        doubts
     }
 }
 
@@ -127,7 +131,7 @@ mod tests {
             let sample =
                 |at, busy| ThreadTime { at: start + Duration::from_millis(at), busy: Duration::from_millis(busy) };
             let main_thread = vec![sample(0, 0), sample(100, busy), sample(200, busy)];
-            Load { machine: Vec::new(), processes: vec![ProcessLoad { ticks: Vec::new(), main_thread }] }.doubts()
+            ClientLoad { machine: Vec::new(), processes: vec![ProcessLoad { ticks: Vec::new(), main_thread }] }.doubts()
         };
         assert_eq!(doubts(80), [""; 0]);
         let doubts = doubts(95);

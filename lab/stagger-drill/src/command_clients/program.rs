@@ -24,7 +24,8 @@ pub(crate) struct CommandLine {
     words: Vec<String>,
 }
 
-/// A command that runs under a guard. It is killed with its process group when this is dropped, or when the drill ends in any way.
+/// A command that runs under a guard. It is killed with its process group when this is dropped, or when the drill ends
+/// in any way.
 #[derive(Debug)]
 pub(super) struct Program {
     flag: &'static str,
@@ -94,7 +95,8 @@ impl Program {
         ended.map_err(|source| CliError::io(format_args!("{}: cannot wait for the command", self.flag), source))
     }
 
-    /// Returns an error about the command, with the end of its output. If the command has ended, call [`end`](Self::end) first.
+    /// Returns an error about the command, with the end of its output. If the command has ended, call
+    /// [`end`](Self::end) first.
     pub(super) fn error(&self, what: impl fmt::Display) -> CliError {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner).shown();
         let wrote = if output.is_empty() { "it wrote nothing".to_owned() } else { format!("it wrote: {output}") };
@@ -108,10 +110,11 @@ impl Program {
         let _ = self.guard.wait();
         // A process that has left the group may keep the pipe open.
         let since = Instant::now();
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && since.elapsed() < OUTPUT_END {
-            thread::sleep(Duration::from_millis(1));
+        if let Some(reader) = self.reader.take() {
+            while !reader.is_finished() && since.elapsed() < OUTPUT_END {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
-        self.reader = None;
     }
 }
 
@@ -171,8 +174,8 @@ const GUARD: &str = "drill-guard";
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Runs a command until it ends or standard input is closed. Prints the number of its process; all output of the command goes to
-/// standard error.
+/// Runs a command until it ends or standard input is closed. Prints the number of its process; all output of the
+/// command goes to standard error.
 ///
 /// Standard input is closed when the drill ends in any way, so no process of the group outlives it.
 pub fn guard(args: &GuardArgs) -> Result<ExitCode, CliError> {
@@ -237,7 +240,8 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX));
     }
-    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
+    // Windows has codes of 32 bits.
+    ExitCode::from(status.code().unwrap_or(i32::MAX).try_into().unwrap_or(u8::MAX))
 }
 
 #[cfg(test)]

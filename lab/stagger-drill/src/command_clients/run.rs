@@ -11,7 +11,7 @@ use stagger_sim::storm::Measurements;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::Unit;
 
-use super::load::Load;
+use super::load::ClientLoad;
 use super::program::{CommandLine, Program};
 use crate::drill::{Drill, RunError, SETTLE};
 use crate::machine::{LATE_S, TICK, TcpCounters, saturation, warnings};
@@ -47,7 +47,7 @@ pub(crate) fn run(drill: &Drill<'_>, clients: &CommandClients, name: &str, polic
 
     let counters = TcpCounters::read();
     drill.timer_lag.take();
-    let mut load = Load::default();
+    let mut load = ClientLoad::default();
     load.sample(&storm.processes());
     let started = Instant::now();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -94,11 +94,13 @@ fn one_way(address: SocketAddr) -> Result<(Duration, Duration), CliError> {
 /// Returns a warning if the server recorded more than the figures contain.
 fn excess(clients: u32, served: &Served) -> Option<String> {
     let count = |number: usize| Unit::Count.label(number as f64);
-    let connects = served.connected_at_us.len();
     if served.counts.arrived > u64::from(RECORDED) {
         return Some(format!("the times of the first {} attempts were recorded only", count(RECORDED as usize)));
     }
-    let repeated = connects.checked_sub(clients as usize).filter(|repeated| *repeated > 0)?;
+    let repeated = served.connected_at_us.len().saturating_sub(clients as usize);
+    if repeated == 0 {
+        return None;
+    }
     Some(format!("{} connections were lost and made again during the storm", count(repeated)))
 }
 
@@ -127,7 +129,8 @@ impl Upstream {
             if started.elapsed() > LISTEN_TIMEOUT {
                 program.end();
                 let wanted = format!(
-                    "does not listen on 127.0.0.1:{} after {}; it must take the port from the environment variable PORT",
+                    "does not listen on 127.0.0.1:{} after {}; it must take the port from the environment variable \
+                     PORT",
                     address.port(),
                     Unit::Seconds.label(LISTEN_TIMEOUT.as_secs_f64())
                 );
@@ -139,8 +142,8 @@ impl Upstream {
     }
 }
 
-/// Returns a free address, whose port is below the range from which systems take ports for outgoing connections: it stays free until the
-/// server listens, although other programs connect meanwhile.
+/// Returns a free address, whose port is below the range from which systems take ports for outgoing connections: it
+/// stays free until the server listens, although other programs connect meanwhile.
 fn free_address() -> Option<SocketAddr> {
     const PORTS: core::ops::Range<u16> = 20_000..32_768;
     // Drills that start at the same time begin at different ports.
@@ -243,7 +246,7 @@ impl Storm<'_> {
         &mut self,
         server: &mut Server,
         started: Instant,
-        load: &mut Load,
+        load: &mut ClientLoad,
         progress: &mut ProgressLine,
     ) -> Result<(), RunError> {
         let wanted = u64::from(self.drill.clients);
@@ -287,7 +290,8 @@ impl Storm<'_> {
         }
         let held = now.active;
         let why = format!(
-            "holds {held} connections at once, and {wanted} were asked for; STAGGER_DRILL_CLIENTS is the number of clients of each process"
+            "holds {held} connections at once, and {wanted} were asked for; STAGGER_DRILL_CLIENTS is the number of \
+             clients of each process"
         );
         Err(self.error(0, why))
     }
@@ -307,7 +311,9 @@ impl Storm<'_> {
     fn failed(&mut self) -> Result<Option<(usize, std::process::ExitStatus)>, RunError> {
         self.check_upstream()?;
         for (at, program) in self.programs.iter_mut().enumerate() {
-            if let Some(status) = program.ended()?.filter(|status| !status.success()) {
+            if let Some(status) = program.ended()?
+                && !status.success()
+            {
                 return Ok(Some((at, status)));
             }
         }

@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 
 use super::serve::PROBE;
 
-/// The load on the server.
+/// Requests to the server at a steady rate.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
+pub(super) struct RequestLoad {
     client: Client<HttpConnector, String>,
     uri: Uri,
     probe: Uri,
@@ -53,7 +53,7 @@ pub(super) type Traces = Vec<Arc<Mutex<RequestTrace>>>;
 /// Number of probes, which are sent one after the other.
 const PROBES: usize = 40;
 
-impl Load {
+impl RequestLoad {
     pub(super) fn new(address: SocketAddr, policy: Policy, timeout: Duration, seed: Seed) -> Result<Self, http::Error> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -63,7 +63,8 @@ impl Load {
         Ok(Self { client, uri: uri("/")?, probe: uri(PROBE)?, policy, timeout, seed })
     }
 
-    /// Returns the 10th and the 90th percentile of the one-way delay: half of the time that an idle server takes to answer.
+    /// Returns the 10th and the 90th percentile of the one-way delay: half of the time that an idle server takes to
+    /// answer.
     pub(super) async fn one_way(&self) -> [Duration; 2] {
         let mut times = Vec::with_capacity(PROBES);
         for _ in 0..PROBES {
@@ -76,8 +77,8 @@ impl Load {
         [1, 9].map(|tenth| times.get(times.len() * tenth / 10).copied().unwrap_or_default())
     }
 
-    /// Sends requests at equal intervals from `begin` to `end`, whatever becomes of them. Returns their traces when the last
-    /// has been sent; those that are open by then are dropped.
+    /// Sends requests at equal intervals from `begin` to `end`, whatever becomes of them. Returns their traces when the
+    /// last has been sent; those that are open by then are dropped.
     pub(super) async fn run(self: Arc<Self>, rate: f64, begin: Instant, end: Instant) -> Traces {
         let (mut traces, mut tasks) = (Traces::new(), JoinSet::new());
         for nth in 1_u32.. {
@@ -130,6 +131,7 @@ impl Load {
     }
 }
 
+/// Runs `f` on a trace while no task writes to it.
 fn with<T>(trace: &Mutex<RequestTrace>, f: impl FnOnce(&mut RequestTrace) -> T) -> T {
     f(&mut trace.lock().unwrap_or_else(PoisonError::into_inner))
 }

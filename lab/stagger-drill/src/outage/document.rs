@@ -11,8 +11,8 @@ use crate::compare::is_within;
 
 /// Output of `stagger drill outage --json`: schema `stagger.drill-outage/1`.
 ///
-/// Durations are in seconds, ratios from 0 to 1, and series in bins of 100 ms. Later versions of the schema may add fields;
-/// existing fields keep their names and meanings.
+/// Durations are in seconds, ratios from 0 to 1, and series in bins of 100 ms. Later versions of the schema may add
+/// fields; existing fields keep their names and meanings.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.drill-outage/1"))]
 pub(super) struct Document {
@@ -130,8 +130,8 @@ pub(super) struct Compared {
     pub(super) measured: f64,
     /// The mean of the simulations.
     pub(super) simulated: f64,
-    /// Whether the measured value is within the range of the simulations, or beyond it by at most a tenth, or by so little that it
-    /// is noise.
+    /// Whether the measured value is within the range of the simulations, or beyond it by at most a tenth, or by so
+    /// little that it is noise.
     pub(super) agrees: bool,
 }
 
@@ -165,18 +165,20 @@ impl Scenario {
 impl Figures {
     pub(super) fn new(figures: &SystemFigures) -> Self {
         let counts = |series: &TimeSeries| series.counts().to_vec();
-        let (server, edge) = (figures.services.first(), figures.edges.first());
+        // There is one service and one edge, unless the run has not begun.
+        let server = figures.services.first().cloned().unwrap_or_default();
+        let edge = figures.edges.first().cloned().unwrap_or_default();
         Self {
             verdict: VerdictKind::from(figures.verdict()).into(),
             recovery_s: figures.recovery().map(|after| after.as_secs_f64()),
             success_ratio: figures.success_ratio(),
             success_ratio_during_fault: figures.success_ratio_during_fault(),
             attempts_per_request: figures.attempts_per_request(0),
-            longest_queue: server.map_or(0, |server| server.peak),
-            refused: server.map_or(0, |server| server.refused),
-            timed_out: edge.map_or(0, |edge| edge.timed_out),
+            longest_queue: server.peak,
+            refused: server.refused,
+            timed_out: edge.timed_out,
             requests: counts(&figures.requests),
-            attempts: edge.map_or(Vec::new(), |edge| counts(&edge.attempts)),
+            attempts: counts(&edge.attempts),
             served: counts(&figures.goodput),
         }
     }

@@ -1,7 +1,7 @@
 //! `stagger drill outage`: a real server that stalls under steady load from real clients, compared with its simulation.
 //!
-//! The server is a process of its own, with workers and a bounded queue. The clients retry with `stagger`, over hyper. What
-//! they recorded is judged by the simulator's code.
+//! The server is another process, with workers and a bounded queue. The clients retry with `stagger`, over hyper.
+//! What they recorded is judged by the simulator's code.
 
 mod charts;
 mod client;

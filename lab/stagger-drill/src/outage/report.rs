@@ -62,7 +62,8 @@ pub(super) fn csv(document: &Document) -> Result<Vec<u8>, CliError> {
         }
         let value = |metric: &Metric| match metric.value {
             Some(_) if metric.key == "verdict" => metric.text(),
-            value => value.map_or(String::new(), |value| value.to_string()),
+            Some(value) => value.to_string(),
+            None => String::new(),
         };
         rows.push([name.to_owned(), kind.to_owned()].into_iter().chain(metrics.iter().map(value)).collect());
     }
@@ -112,10 +113,13 @@ pub(super) fn heads() -> impl Iterator<Item = &'static str> {
 /// Describes the scenario.
 pub(super) fn describe(document: &Document) -> String {
     let scenario = &document.scenario;
-    let fault = scenario.slow.map_or("stall".to_owned(), |slow| format!("{slow}x service time"));
+    let fault = match scenario.slow {
+        Some(slow) => format!("{slow}x service time"),
+        None => "stall".to_owned(),
+    };
     format!(
-        "outage: {}/s at equal intervals to {} with a service time of {} ({}/s), backlog {}, timeout {}, {fault} from {} to {}, \
-         horizon {}",
+        "outage: {}/s at equal intervals to {} with a service time of {} ({}/s), backlog {}, timeout {}, {fault} from \
+         {} to {}, horizon {}",
         Unit::Count.label(scenario.rate),
         if scenario.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", scenario.workers) },
         Unit::Seconds.label(scenario.service_s),
@@ -146,11 +150,9 @@ pub(super) fn answer(document: &Document) -> Vec<String> {
 
 /// Returns a sentence on the machine for each policy, and one for each whose run is unreliable.
 pub(super) fn machines(document: &Document) -> impl Iterator<Item = String> {
-    let unreliable = |policy: &PolicyEntry| {
-        let warnings = &policy.machine.warnings;
-        (!warnings.is_empty()).then(|| unreliable(&[&policy.name], warnings))
-    };
-    document.policies.iter().map(machine).chain(document.policies.iter().filter_map(unreliable))
+    let doubtful = document.policies.iter().filter(|policy| !policy.machine.warnings.is_empty());
+    let unreliable = doubtful.map(|policy| unreliable(&[&policy.name], &policy.machine.warnings));
+    document.policies.iter().map(machine).chain(unreliable)
 }
 
 fn agreement(policy: &PolicyEntry) -> String {
@@ -174,7 +176,8 @@ fn machine(policy: &PolicyEntry) -> String {
     let machine = &policy.machine;
     let cpu = match (machine.peak_cpu_ratio, machine.peak_client_processors, machine.peak_server_processors) {
         (Some(all), Some(clients), Some(server)) => format!(
-            "; in the busiest second the clients used {:.0}% of a processor, the server {:.0}%, and all programs {:.0}% of the machine",
+            "; in the busiest second the clients used {:.0}% of a processor, the server {:.0}%, and all programs \
+             {:.0}% of the machine",
             100.0 * clients,
             100.0 * server,
             100.0 * all

@@ -1,5 +1,6 @@
 //! A run of an outage, with its simulations.
 
+use core::num::NonZero;
 use core::time::Duration;
 use std::sync::Arc;
 use std::thread;
@@ -14,11 +15,13 @@ use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
 use tokio::runtime::Runtime;
 
-use super::client::{Load, RequestTrace, ended};
+use super::client::{RequestLoad, RequestTrace, ended};
 use super::document::{Figures, Machine, PolicyEntry, compare};
 use super::serve::WorkCounts;
 use super::settings::OutageSettings;
-use crate::machine::{CpuTicks, ProcessTicks, TICK, TICKS_PER_SECOND, TcpCounters, TimerLag, saturation, warnings};
+use crate::machine::{
+    CpuTicks, ProcessTicks, SATURATED, TICK, TICKS_PER_SECOND, TcpCounters, TimerLag, saturation, warnings,
+};
 use crate::server::Server;
 
 /// What all runs share.
@@ -67,9 +70,6 @@ const SEEDS: u64 = 8;
 /// A timer that is later than this share of the timeout changes which attempts succeed.
 const LATE: f64 = 0.05;
 
-/// Share of the processors that a process can use beyond which it is saturated.
-const SATURATED: f64 = 0.97;
-
 impl OutageDrill<'_> {
     /// Runs the drill with one policy, and its simulation; returns `None` if it was interrupted.
     pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<PolicyEntry>, CliError> {
@@ -90,17 +90,24 @@ impl OutageDrill<'_> {
         if !agrees {
             machine.warnings.extend(saturation(machine.peak_cpu_ratio, "lower --rate"));
         }
-        let agrees = machine.warnings.is_empty().then_some(agrees);
+        let agrees = if machine.warnings.is_empty() { Some(agrees) } else { None };
         let Some(simulated) = simulated.into_iter().next() else { return Ok(None) };
         let (name, policy) = (name.to_owned(), policy.to_string());
         Ok(Some(PolicyEntry { name, policy, measured, simulated, comparison, agrees, machine }))
     }
 
-    /// Runs the server and the load; returns `None` if it was interrupted.
+    /// Runs the server and the load:
+    ///
+    /// ```text
+    /// server listens → probes → LEAD → load up to the horizon → tail, until the last calls are decided → counts
+    /// ```
+    ///
+    /// Returns `None` if it was interrupted.
     fn measure(&self, name: &str, policy: &Policy) -> Result<Option<Record>, CliError> {
         let settings = self.settings;
         let mut server = Server::start(settings.server.to_words())?;
-        let load = Load::new(server.address, *policy, settings.timeout, settings.seed).map_err(CliError::usage)?;
+        let load =
+            RequestLoad::new(server.address, *policy, settings.timeout, settings.seed).map_err(CliError::usage)?;
         let one_way = self.runtime.block_on(load.one_way());
         let begin = Instant::now() + LEAD;
         let since = (SystemTime::now() + LEAD).duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -146,10 +153,12 @@ impl OutageDrill<'_> {
         }
         let clients = ProcessTicks::busiest(&record.load.clients, TICKS_PER_SECOND);
         let server = ProcessTicks::busiest(&record.load.server, TICKS_PER_SECOND);
-        let all = thread::available_parallelism().map_or(1.0, |processors| processors.get() as f64);
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
         // The server has one thread.
-        for (whose, busy, most) in [("clients", clients, all), ("server", server, 1.0)] {
-            if let Some(busy) = busy.filter(|busy| *busy > SATURATED * most) {
+        for (whose, busy, most) in [("clients", clients, processors as f64), ("server", server, 1.0)] {
+            if let Some(busy) = busy
+                && busy > SATURATED * most
+            {
                 warnings
                     .push(format!("the {whose} kept {busy:.2} of {most} processors busy in one second (lower --rate)"));
             }

@@ -76,7 +76,9 @@ impl OutageServeArgs {
             time("start", self.start),
             time("end", self.end),
         ];
-        words.extend(self.slow.map(|slow| format!("--slow={slow}")));
+        if let Some(slow) = self.slow {
+            words.push(format!("--slow={slow}"));
+        }
         words
     }
 
@@ -175,8 +177,8 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Returns when work ends that is begun at `begin` and takes `service` without a fault. A stall interrupts what was begun
-    /// before it.
+    /// Returns when work ends that is begun at `begin` and takes `service` without a fault. A stall interrupts what was
+    /// begun before it.
     pub(super) fn end_of(&self, begin: Instant, service: Duration) -> Instant {
         let is_inside = begin >= self.start && begin < self.end;
         match self.slow {
@@ -266,15 +268,18 @@ impl Workers {
         self.with(|state| state.counts.clone())
     }
 
-    /// Works off the queue. A worker that is busy begins its next work when its last one should have ended, and not when its
-    /// timer fired, so late timers do not lower the capacity.
+    /// Works off the queue. A worker that is busy begins its next work when its last one should have ended, and not
+    /// when its timer fired, so late timers do not lower the capacity.
     async fn work(self: Arc<Self>) {
         let mut free_at = Instant::now();
         while let Ok(permit) = self.waiting.acquire().await {
             permit.forget();
             let Some(job) = self.with(|state| state.queue.pop_front()) else { continue };
             let begin = free_at.max(job.arrived);
-            let end = self.fault.get().map_or(begin + self.service, |fault| fault.end_of(begin, self.service));
+            let end = match self.fault.get() {
+                Some(fault) => fault.end_of(begin, self.service),
+                None => begin + self.service,
+            };
             tokio::time::sleep_until(end.into()).await;
             let late = end.elapsed().as_secs_f64();
             let is_answered = job.done.send(()).is_ok();

@@ -1,6 +1,5 @@
 //! The settings of an outage.
 
-use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
@@ -34,13 +33,14 @@ const HORIZON: Duration = Duration::from_secs(8);
 /// Default seed, so that a drill uses the same delays every time.
 const SEED: u64 = 1;
 
-/// Policies of a drill without arguments: the load of the first stays below the capacity, and that of the second does not.
+/// Policies of a drill without arguments: the load of the first stays below the capacity, and that of the second does
+/// not.
 const DEFAULT_POLICIES: [&str; 2] = ["no retries: zero max-attempts=1", "three attempts: zero max-attempts=3"];
 
 /// The most requests of a run, which are kept in memory.
 const MAX_REQUESTS: f64 = 1e6;
 
-/// How long the load goes on after the horizon, at most, until the last requests before it are settled.
+/// How long the load goes on after the horizon, at most, until the last requests before it have ended.
 const MAX_TAIL: Duration = Duration::from_secs(3);
 
 impl OutageSettings {
@@ -73,7 +73,8 @@ impl OutageSettings {
         let requests = settings.rate * settings.horizon.as_secs_f64();
         if requests > MAX_REQUESTS {
             return Err(CliError::usage(format_args!(
-                "--rate: {requests:.0} requests up to the horizon are more than {MAX_REQUESTS}; lower --rate or --horizon"
+                "--rate: {requests:.0} requests up to the horizon are more than {MAX_REQUESTS}; lower --rate or \
+                 --horizon"
             )));
         }
         if settings.server.end >= settings.horizon {
@@ -91,7 +92,10 @@ impl OutageSettings {
     /// Returns the system that is simulated, with the one-way delays that were measured.
     pub(super) fn system(&self, policy: &Policy, one_way: [Duration; 2]) -> Result<System, CliError> {
         let OutageServeArgs { workers, service, backlog, start, end, slow } = self.server;
-        let trigger = slow.map_or_else(Trigger::stall, Trigger::slow_from_start);
+        let trigger = match slow {
+            Some(factor) => Trigger::slow_from_start(factor),
+            None => Trigger::stall(),
+        };
         let service = Service::new("server").workers(workers).service_time(service).backlog(backlog);
         let edge = Edge::from_users("server").timeout(self.timeout).policy(*policy);
         let system = System::builder(self.rate)
@@ -103,16 +107,20 @@ impl OutageSettings {
         system.build().map_err(|error| CliError::usage(format_args!("drill outage: {error}")))
     }
 
-    /// Returns how long the load goes on after the horizon: as long as a call may take, and not longer than three seconds.
+    /// Returns how long the load goes on after the horizon: as long as a call may take, and not longer than three
+    /// seconds.
     pub(super) fn tail(&self, policy: &Policy) -> Duration {
-        let longest = policy.max_attempts().map(NonZeroU32::get).and_then(|most| {
-            let waited = match most - 1 {
-                0 => policy.spread(),
-                retries => policy.elapsed_bounds(retries)?.1,
-            };
-            Some(waited.saturating_add(self.timeout.saturating_mul(most)))
-        });
-        longest.unwrap_or(MAX_TAIL).min(MAX_TAIL)
+        self.longest_call(policy).unwrap_or(MAX_TAIL).min(MAX_TAIL)
+    }
+
+    /// Returns how long a call may take: all its delays, and the timeout of each attempt. `None` without a bound.
+    fn longest_call(&self, policy: &Policy) -> Option<Duration> {
+        let attempts = policy.max_attempts()?.get();
+        let delays = match attempts - 1 {
+            0 => policy.spread(),
+            retries => policy.elapsed_bounds(retries)?.1,
+        };
+        Some(delays.saturating_add(self.timeout.saturating_mul(attempts)))
     }
 }
 
