@@ -41,7 +41,7 @@ impl Server {
         server.stdout.read_line(&mut line).map_err(cannot)?;
         server.address = line.trim().parse().map_err(|_| {
             // The server has printed the reason to standard error.
-            cannot(std::io::Error::other("it status before it was listening"))
+            cannot(std::io::Error::other("it ended before it was listening"))
         })?;
         Ok(server)
     }
