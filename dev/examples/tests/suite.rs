@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 mod suite {
-    mod guide;
     mod mariadb;
     mod postgres;
     mod recipes;

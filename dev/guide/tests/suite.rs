@@ -2,10 +2,10 @@
 
 #[cfg(test)]
 mod suite {
-    mod architecture;
     mod book;
     mod choosing;
     mod conformance;
+    mod connections;
     mod databases;
     mod delays;
     mod fleet;
@@ -20,10 +20,6 @@ mod suite {
     mod javascript;
     mod javascript_calls;
     mod monitoring;
-    mod numbers;
     mod readme;
     mod reference;
-    mod sse;
-    mod tables;
-    mod websocket;
 }

@@ -8,7 +8,7 @@ use stagger_sim::occ::OccScenario;
 use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
-use super::numbers::Numbers;
+use super::delays::Numbers;
 
 const PAGE: &str = include_str!("../../../../docs/guide/choosing.md");
 

@@ -6,8 +6,7 @@ use core::time::Duration;
 use stagger::testing::VirtualClock;
 use stagger::{Jitter, Policy, Seed, StopReason, blocking};
 
-use super::delays::{assert_same, printed};
-use super::numbers::{Numbers, calls};
+use super::delays::{Numbers, assert_same, calls, printed};
 
 const CENKALTI_PAGE: &str = include_str!("../../../../docs/guide/from-cenkalti.md");
 const CENKALTI: &str = "exponential base=500ms cap=1m multiplier=1.5 jitter=cenkalti max-attempts=inf max-elapsed=15m";

@@ -4,8 +4,7 @@ use core::time::Duration;
 
 use stagger::{Jitter, Policy, Ratio, Seed};
 
-use super::delays::{assert_same, columns, printed};
-use super::numbers::Numbers;
+use super::delays::{Numbers, assert_same, columns, printed};
 
 const PAGE: &str = include_str!("../../../../docs/guide/from-polly.md");
 /// `BackoffType = Exponential, UseJitter = true`.

@@ -5,8 +5,7 @@ use core::time::Duration;
 
 use stagger::{Jitter, Policy, Seed};
 
-use super::delays::{assert_same, columns, printed};
-use super::numbers::{Numbers, calls};
+use super::delays::{Numbers, assert_same, calls, columns, printed};
 
 const PAGE: &str = include_str!("../../../../docs/guide/from-tenacity.md");
 /// `wait_exponential_jitter(max=60)`.

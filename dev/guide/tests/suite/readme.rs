@@ -1,8 +1,11 @@
-//! The statements of the README that no doc test checks.
+//! The statements of the README that no doc test checks, and the places that ARCHITECTURE.md names.
+
+use std::path::Path;
 
 use stagger::profile::Profile;
 
 const README: &str = include_str!("../../../../README.md");
+const ARCHITECTURE: &str = include_str!("../../../../ARCHITECTURE.md");
 
 /// Returns the profiles of the registry that describe another system.
 fn of_other_systems() -> usize {
@@ -92,4 +95,17 @@ fn the_table_of_features_is_that_of_the_manifests() {
     listed.sort();
     want.sort();
     assert_eq!(listed, want);
+}
+
+/// Returns the code spans of the page that are paths inside a crate.
+fn paths() -> impl Iterator<Item = &'static str> {
+    ARCHITECTURE.split('`').skip(1).step_by(2).filter(|span| span.starts_with("stagger") && span.contains('/'))
+}
+
+#[test]
+fn every_path_in_the_architecture_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let houses = ["crates", "fleet", "lab", "program"].map(|house| root.join(house));
+    let missing: Vec<_> = paths().filter(|path| !houses.iter().any(|house| house.join(path).exists())).collect();
+    assert!(paths().count() > 50 && missing.is_empty(), "missing: {missing:?}");
 }

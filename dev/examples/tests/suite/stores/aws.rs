@@ -18,8 +18,8 @@ use stagger_http::aws::{Retries, outcome};
 use tokio::time::Instant;
 
 use super::super::recipes;
-use super::server::header;
-use super::{POLICY, Reply, Server, Transport, breaker, script, tokens};
+use super::server::{POLICY, Reply, Server, breaker, header, script, tokens};
+use super::transport::Transport;
 
 const OK: Reply = Reply::Response(
     200,

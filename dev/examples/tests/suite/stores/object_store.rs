@@ -6,8 +6,8 @@ use stagger_http::tower::RetryLayer;
 use tokio::time::Instant;
 
 use super::super::recipes;
-use super::server::header;
-use super::{POLICY, Reply, Server, Transport, breaker, script, tokens};
+use super::server::{POLICY, Reply, Server, breaker, header, script, tokens};
+use super::transport::Transport;
 
 const GOT: Reply = Reply::Response(200, "etag: \"1\"\r\nlast-modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "an object");
 const PUT: Reply = Reply::Response(200, "etag: \"1\"\r\n", "");

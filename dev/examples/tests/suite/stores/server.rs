@@ -1,8 +1,33 @@
+//! A server that replies by a script, and the policy and the guards of the clients that call it.
+
 use core::net::SocketAddr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+use stagger::breaker::CircuitBreaker;
+use stagger::budget::Tokens;
+use stagger::{Policy, Seed, policy};
+
+/// Waits 1, 2, 4 and 8 s.
+pub(super) const POLICY: Policy =
+    policy!(exponential(secs(1), secs(60)).jitter(Jitter::None).max_attempts(5).hint_spread(Ratio::ZERO));
+
+/// Returns a budget of this many tokens, of which a retry takes five.
+pub(super) fn tokens(capacity: u32) -> Arc<Tokens> {
+    Arc::new(Tokens::builder().capacity(capacity).build().unwrap())
+}
+
+/// Returns a breaker that opens at the second failure in a row.
+pub(super) fn breaker() -> CircuitBreaker {
+    CircuitBreaker::builder(Seed::new(7)).consecutive(2).build().unwrap()
+}
+
+/// Replies in this order, and with the last one from then on.
+pub(super) fn script(replies: &'static [Reply]) -> Server {
+    Server::start(|number| replies[number.min(replies.len() - 1)])
+}
 
 /// What the server does with a request, once it has read all of it.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,6 @@
 //! The built book stays in `target/book`; `cargo xtask book` runs these tests for it.
 
 mod build;
-mod html;
 mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +10,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use self::html::Html;
+use self::pages::Html;
 
 /// One test, because the book is built once.
 #[test]
@@ -134,7 +133,7 @@ fn the_table_of_pages_has_every_page_of_the_guide() {
 
 #[test]
 fn every_page_with_rust_code_is_a_doc_test() {
-    const LIBRARY: &str = include_str!("../../../src/lib.rs");
+    const LIBRARY: &str = include_str!("../../src/lib.rs");
     for page in pages::of_summary() {
         let text = fs::read_to_string(pages::docs().join(&page)).unwrap();
         let is_run = LIBRARY.contains(&format!("docs/{page}\""));
