@@ -16,8 +16,8 @@ use tokio::task::block_in_place;
 
 const JOBS: u32 = 300;
 
-/// Reconnects without a limit. After a loss, each consumer waits up to 100 ms before its first attempt, so that consumers do
-/// not reconnect at the same moment.
+/// Reconnects without a limit. After a loss, each consumer waits up to 100 ms before its first attempt, so that
+/// consumers do not reconnect at the same moment.
 const LINK: Policy = policy!(exponential(ms(20), ms(500)).spread(ms(100)).stable_after(secs(1)).unlimited_attempts());
 const COMMAND: Policy = policy!(exponential(ms(20), ms(500)).max_attempts(30));
 

@@ -19,8 +19,8 @@ const SALES: u32 = 20;
 /// All transactions update the same row; jitter separates them, so that they succeed.
 const POLICY: Policy = policy!(exponential(ms(5), ms(200)).max_attempts(50));
 
-/// Takes one piece from the stock. The whole transaction is one attempt, because the values that it has read are invalid once
-/// it has failed.
+/// Takes one piece from the stock. The whole transaction is one attempt, because the values that it has read are
+/// invalid once it has failed.
 async fn sell(pool: &PgPool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin_with("begin isolation level serializable").await?;
     let pieces: i32 = sqlx::query_scalar("select pieces from stock").fetch_one(&mut *transaction).await?;

@@ -1,5 +1,5 @@
-//! The READMEs and the pages of `docs/guide`, one module each, so that their code is compiled and run as doc tests. The tests of
-//! this package check what the pages say about delays:
+//! The READMEs and the pages of `docs/guide`, one module each, so that their code is compiled and run as doc tests. The
+//! tests of this package check what the pages say about delays:
 //!
 //! ```sh
 //! cargo test -p stagger-guide

@@ -1,4 +1,5 @@
-//! Redis: a cluster of two nodes, a replica without its primary, a server without a free connection, one that is killed.
+//! Redis: a cluster of two nodes, a replica without its primary, a server without a free connection, one that is
+//! killed.
 
 use core::time::Duration;
 use std::io::Read as _;

@@ -17,8 +17,8 @@ fn systems() -> BTreeSet<String> {
     rows().into_iter().map(|row| row[..2].to_owned()).collect()
 }
 
-/// Returns the codes in the name of a function, such as `ht_09` and `ht_11` in `ht_09_ht_11_both_forms_of_a_date`. A code at
-/// the beginning of the name counts even if `systems` does not have its system.
+/// Returns the codes in the name of a function, such as `ht_09` and `ht_11` in `ht_09_ht_11_both_forms_of_a_date`. A
+/// code at the beginning of the name counts even if `systems` does not have its system.
 fn codes(function: &str, systems: &BTreeSet<String>) -> Vec<String> {
     let words: Vec<_> = function.split('_').collect();
     let pairs = words.windows(2).enumerate();
@@ -31,7 +31,8 @@ fn code(text: &str) -> Option<String> {
     let (system, row) = text.split_once('_')?;
     let number = row.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(row);
     let is_system = system.len() == 2 && system.starts_with(|c: char| c.is_ascii_lowercase());
-    (is_system && number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.to_owned())
+    let is_code = is_system && number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_code { Some(text.to_owned()) } else { None }
 }
 
 /// Returns the codes in the names of the workspace's functions, each with one such name.

@@ -52,7 +52,8 @@ fn every_close_code_has_the_effect_in_the_page() {
     }
 }
 
-/// Returns how many of three allowed attempts a client makes if the server always answers with `status`, and why it stops.
+/// Returns how many of three allowed attempts a client makes if the server always answers with `status`, and why it
+/// stops.
 async fn attempts(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
     let mut links = ReconnectLoop::builder()

@@ -24,7 +24,8 @@ fn table(heading: &str) -> Vec<(&'static str, Outcome)> {
     codes
 }
 
-/// Asserts that the rule and the table agree on each code, and that of `all` codes only those of the table are not permanent.
+/// Asserts that the rule and the table agree on each code, and that of `all` codes only those of the table are not
+/// permanent.
 fn check<C>(
     heading: &str,
     all: impl IntoIterator<Item = C>,

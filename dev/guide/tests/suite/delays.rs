@@ -1,4 +1,5 @@
-//! Compares the distributions of delays of two libraries, or of a library and of the formula of one in another language.
+//! Compares the distributions of delays of two libraries, or of a library and of the formula of one in another
+//! language.
 
 use core::time::Duration;
 
@@ -9,8 +10,8 @@ use stagger::{Policy, Seed};
 const CALLS: usize = 10_000;
 
 /// The largest distance between two empirical distributions of [`CALLS`] draws each that counts as chance: with equal
-/// distributions, a comparison fails less than once in 10^6 (`sqrt(ln(2 / 10^-6) / CALLS)`). The distance of a jitter of 40 %
-/// from one of 50 % is 0.1, that of 45 % is 0.05.
+/// distributions, a comparison fails less than once in 10^6 (`sqrt(ln(2 / 10^-6) / CALLS)`). The distance of a jitter
+/// of 40 % from one of 50 % is 0.1, that of 45 % is 0.05.
 pub(super) const CHANCE: f64 = 0.0381;
 
 /// Parses a policy, and asserts that the page has it in this form.
@@ -27,8 +28,8 @@ pub(super) fn paused(test: impl Future<Output = ()>) {
     runtime.unwrap().block_on(test);
 }
 
-/// Asserts that `before`, which returns the delays of one call, and `after` draw each of the first `retries` delays from the
-/// same distribution. The draws of `after` have fixed seeds.
+/// Asserts that `before`, which returns the delays of one call, and `after` draw each of the first `retries` delays
+/// from the same distribution. The draws of `after` have fixed seeds.
 #[track_caller]
 pub(super) fn assert_same<I>(mut before: impl FnMut() -> I, after: &Policy, retries: usize)
 where
@@ -58,8 +59,8 @@ pub(super) fn columns(mut call: impl FnMut(Seed) -> Vec<Duration>, retries: usiz
 
 /// Returns the Kolmogorov–Smirnov distance: the largest difference between the two empirical distribution functions.
 ///
-/// Delays within a microsecond count as equal, because other libraries round to single precision or to whole milliseconds
-/// where delays do not vary.
+/// Delays within a microsecond count as equal, because other libraries round to single precision or to whole
+/// milliseconds where delays do not vary.
 pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
     let (mut at, mut bt, mut largest) = (0, 0, 0.0_f64);
     while at < a.len() && bt < b.len() {
@@ -93,8 +94,8 @@ impl Numbers {
     }
 }
 
-/// Returns the delays of a new call on each call, with different random numbers. `delay` gets the number of the retry, from
-/// 1.
+/// Returns the delays of a new call on each call, with different random numbers. `delay` gets the number of the retry,
+/// from 1.
 pub(super) fn calls<F>(delay: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
 where
     F: Fn(i32, &mut Numbers) -> f64 + Copy + 'static,

@@ -30,8 +30,8 @@ where
     }
 }
 
-/// Returns the delays of `DecorrelatedJitterBackoffV2`: differences of `2^t · tanh(2 √t)` at `t = attempt + U[0, 1)`, divided by
-/// 1.4.
+/// Returns the delays of `DecorrelatedJitterBackoffV2`: differences of `2^t · tanh(2 √t)` at `t = attempt + U[0, 1)`,
+/// divided by 1.4.
 fn exponential_with_jitter(mut numbers: Numbers) -> Box<dyn Iterator<Item = f64>> {
     let mut previous = 0.0;
     Box::new((0..).map(move |attempt| {
@@ -52,8 +52,8 @@ fn the_profile_has_the_distribution_of_exponential_with_jitter() {
 fn the_sum_of_the_delays_depends_on_the_last_draw_alone() {
     let profile = printed(PAGE, SAME);
     let sums = columns(|seed| vec![profile.schedule(seed).take(3).sum()], 1).remove(0);
-    // After three delays, t is in [2, 3), so the sum is between 5.7 s and 11.4 s. Three independent delays with these bounds
-    // would range from 0 to 17 s.
+    // After three delays, t is in [2, 3), so the sum is between 5.7 s and 11.4 s. Three independent delays with these
+    // bounds would range from 0 to 17 s.
     let point = |t: f64| t.exp2() * (4.0 * t).sqrt().tanh() * BASE / 1.4;
     assert!(sums.iter().all(|&sum| (point(2.0) - 1e-6..=point(3.0) + 1e-6).contains(&sum)));
 }

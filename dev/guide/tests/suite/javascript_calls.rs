@@ -1,4 +1,5 @@
-//! Golden vectors of whole calls by HTTP, from the tower layer, which `fetchRetry` of the JavaScript client is compared with.
+//! Golden vectors of whole calls by HTTP, from the tower layer, which `fetchRetry` of the JavaScript client is compared
+//! with.
 
 use core::fmt;
 #[cfg(target_os = "linux")]
@@ -116,7 +117,10 @@ async fn call(number: u64) -> Value {
     let end = end.split(' ').next().unwrap_or_default();
     let sent = sent.lock().unwrap().clone();
     let used = sent.len().min(script.len());
-    json!({ "method": method.as_str(), "key": key, "credentials": credentials, "script": script[..used], "sent": sent, "end": end })
+    let script = &script[..used];
+    json!({
+        "method": method.as_str(), "key": key, "credentials": credentials, "script": script, "sent": sent, "end": end
+    })
 }
 
 /// Values of `Authorization`: credentials, and signatures of different requests.

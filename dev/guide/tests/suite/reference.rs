@@ -158,8 +158,8 @@ fn each_profile_on_the_page_about_languages_exists() {
 /// Writes the page of profiles.
 fn profiles() -> String {
     let mut page = "# Profiles\n\nThe named policies, as `stagger plan --profiles` lists them. Each can be varied: \
-                    `stagger plan 'aws-sdk max-attempts=5'`. A profile\nreproduces what its system does by default, and \
-                    not what we recommend; [clients as shipped](../guide/as-shipped.md) has what `check` finds in\n\
+                    `stagger plan 'aws-sdk max-attempts=5'`. A profile\nreproduces what its system does by default, \
+                    and not what we recommend; [clients as shipped](../guide/as-shipped.md) has what `check` finds in\n\
                     them. This page is generated: `STAGGER_BLESS=1 cargo test -p stagger-guide`.\n\n"
         .to_owned();
     page += "| name | system | version | policy |\n|---|---|---|---|\n";

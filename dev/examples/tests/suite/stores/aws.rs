@@ -24,7 +24,8 @@ use super::transport::Transport;
 const OK: Reply = Reply::Response(
     200,
     "",
-    "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>7</Account></GetCallerIdentityResult></GetCallerIdentityResponse>",
+    "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>7</Account>\
+     </GetCallerIdentityResult></GetCallerIdentityResponse>",
 );
 /// A code that means throttling, with a status that does not.
 const THROTTLED: Reply =

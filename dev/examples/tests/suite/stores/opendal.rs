@@ -14,8 +14,8 @@ const ROOT: Reply = Reply::Response(
     207,
     "",
     "<D:multistatus xmlns:D=\"DAV:\"><D:response><D:href>/</D:href><D:propstat><D:prop>\
-     <D:getlastmodified>Sun, 06 Nov 1994 08:49:37 GMT</D:getlastmodified><D:resourcetype><D:collection/></D:resourcetype>\
-     </D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>",
+     <D:getlastmodified>Sun, 06 Nov 1994 08:49:37 GMT</D:getlastmodified>\
+     <D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>",
 );
 const SLOW_DOWN: Reply = Reply::Response(503, "", "<Error><Code>SlowDown</Code></Error>");
 
