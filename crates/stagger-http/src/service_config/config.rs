@@ -2,21 +2,19 @@
 
 use core::fmt;
 use core::num::NonZeroU32;
-use core::str::FromStr;
 use core::time::Duration;
+use std::collections::HashSet;
 
 use stagger::Ratio;
 use stagger::budget::{BudgetError, Throttle};
 use stagger::hedge::{Hedge, HedgeDelay};
-use stagger_config::service_config::MAX_ATTEMPTS;
 
 use super::retries::{MethodRetries, Unmapped};
-use super::text;
 use crate::grpc::Codes;
 
 /// A service config: the attempt policies of methods, and the retry throttling that they share.
 ///
-/// Parse it from JSON with [`FromStr`], and write it as JSON with [`Display`](fmt::Display); see the [module](super).
+/// Parse it from JSON with [`FromStr`](core::str::FromStr), and write it as JSON with [`Display`](fmt::Display); see the [module](super).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceConfig {
     methods: Vec<MethodConfig>,
@@ -61,11 +59,18 @@ impl ServiceConfig {
     /// # Errors
     /// Returns an error if a name occurs twice.
     pub fn new(methods: Vec<MethodConfig>) -> Result<Self, ServiceConfigError> {
-        let names: Vec<_> = methods.iter().flat_map(|method| &method.names).collect();
-        let again = names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name));
-        let problems =
-            again.map(|(_, name)| format!("{name} is configured twice; remove one of the entries")).collect();
-        ServiceConfigError::unless(problems, Self { methods, throttling: None })
+        let mut names = HashSet::new();
+        let mut problems = Vec::new();
+        for name in methods.iter().flat_map(|method| &method.names) {
+            if !names.insert(name) {
+                problems.push(format!("{name} is configured twice; remove one of the entries"));
+            }
+        }
+        if problems.is_empty() {
+            Ok(Self { methods, throttling: None })
+        } else {
+            Err(ServiceConfigError::all(problems))
+        }
     }
 
     /// Sets the retry throttling, which is shared by all methods. Default: none.
@@ -131,27 +136,6 @@ impl MethodConfig {
     #[must_use]
     pub const fn attempt_policy(&self) -> AttemptPolicy {
         self.attempts
-    }
-}
-
-impl FromStr for ServiceConfig {
-    type Err = ServiceConfigError;
-
-    /// Parses a service config from JSON. Fields that do not concern retries are ignored, and so are comments and
-    /// trailing commas.
-    ///
-    /// # Errors
-    /// Returns an error if the text is not JSON, or is a config that gRPC rejects. It lists every problem, with its
-    /// path and how to fix it.
-    fn from_str(json: &str) -> Result<Self, ServiceConfigError> {
-        text::service_config(json)
-    }
-}
-
-impl fmt::Display for ServiceConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It could fail only for NaN, which a config cannot contain.
-        text::writer(self).fmt(f)
     }
 }
 
@@ -283,6 +267,9 @@ impl Hedging {
     }
 }
 
+/// The most attempts that a channel makes; more are reduced to it. The default limit of every gRPC library.
+pub const MAX_ATTEMPTS: u32 = 5;
+
 const MIN: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
 const MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(MAX_ATTEMPTS - 1);
 
@@ -300,11 +287,6 @@ impl ServiceConfigError {
     /// There is at least one problem.
     pub(super) const fn all(problems: Vec<String>) -> Self {
         Self { problems }
-    }
-
-    /// Returns `value` if there are no problems, and the error otherwise.
-    pub(super) fn unless<T>(problems: Vec<String>, value: T) -> Result<T, Self> {
-        if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
     }
 
     /// Returns the problems, in the order in which they were found.

@@ -41,14 +41,18 @@
 //! Fields that do not concern retries are ignored, and so not written again.
 //!
 //! Source: gRPC proposal A6 as of August 2024, and the `ServiceConfig` message. Differs from it in: a
-//! `backoffMultiplier` below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink. Parsed
-//! by `stagger-config`, which also reads the configs that a channel refuses, and tells where each value stands.
+//! `backoffMultiplier` below 1 is rejected, because the delays of a [`Policy`](stagger::Policy) cannot shrink. What a
+//! config states although a channel refuses it is in [`fields`].
 
 mod config;
+mod duration;
+pub mod fields;
+mod read;
 mod retries;
 mod text;
+mod write;
 
 pub use config::{
-    AttemptPolicy, Hedging, MethodConfig, MethodName, RetryThrottling, ServiceConfig, ServiceConfigError,
+    AttemptPolicy, Hedging, MAX_ATTEMPTS, MethodConfig, MethodName, RetryThrottling, ServiceConfig, ServiceConfigError,
 };
 pub use retries::{MethodRetries, Unmapped};

@@ -4,13 +4,12 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use stagger::profile::GRPC_A6;
 use stagger::schedule::Backoff;
 use stagger::text::Compact;
 use stagger::{HintMode, Jitter, Policy, PolicyError, Ratio};
-use stagger_config::export::{System, instead};
-use stagger_config::service_config::RetryFields;
 
-use super::config::ServiceConfigError;
+use super::config::{MAX_ATTEMPTS, ServiceConfigError};
 use crate::grpc::Codes;
 
 /// `retryPolicy`: how a method is retried, and the retryable status codes.
@@ -21,25 +20,17 @@ pub struct MethodRetries {
 }
 
 impl MethodRetries {
-    /// Builds the policy from the fields of a `retryPolicy`.
+    /// Builds the policy that gRPC follows: the profile [`GRPC_A6`] with these values. An initial backoff above the
+    /// longest is reduced to it, and more than five attempts to five.
     pub(super) fn from_fields(
         attempts: u32,
-        (initial, max): (Duration, Duration),
+        initial: Duration,
+        max: Duration,
         multiplier: f64,
         codes: Codes,
     ) -> Result<Self, PolicyError> {
-        let fields = RetryFields {
-            max_attempts: attempts,
-            initial_backoff: initial,
-            max_backoff: max,
-            backoff_multiplier: multiplier,
-            codes: Vec::new(),
-        };
-        Self::new(&fields, codes)
-    }
-
-    fn new(fields: &RetryFields, codes: Codes) -> Result<Self, PolicyError> {
-        let policy = fields.policy()?;
+        let shape = GRPC_A6.policy().to_builder().multiplier(multiplier);
+        let policy = shape.base(initial.min(max)).cap(max).max_attempts(attempts.min(MAX_ATTEMPTS)).build()?;
         Ok(Self { policy, codes })
     }
 
@@ -52,20 +43,34 @@ impl MethodRetries {
     /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes`
     /// is empty.
     pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
-        let no_codes = match codes.is_empty() {
-            true => Some("there are no retryable status codes; add at least UNAVAILABLE"),
-            false => None,
-        };
-        let (fields, losses) = match (RetryFields::from_policy(policy), no_codes) {
-            (Ok(mapped), None) => mapped,
-            (Ok(_), Some(problem)) => return Err(ServiceConfigError::one(problem)),
-            (Err(error), problem) => {
-                let problems = error.problems().chain(problem).map(str::to_owned);
-                return Err(ServiceConfigError::all(problems.collect()));
+        let mut problems = Vec::new();
+        let mut multiplier = 1.0;
+        match policy.backoff() {
+            Backoff::Exponential { .. } if policy.jitter() == Jitter::Decorrelated => {
+                problems.push("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter");
             }
-        };
-        let mapped = Self::new(&fields, codes).map_err(|error| ServiceConfigError::one(error.to_string()))?;
-        Ok((mapped, losses.iter().filter_map(|loss| Unmapped::of(loss.name, policy)).collect()))
+            Backoff::Exponential { multiplier: factor, .. } => multiplier = *factor,
+            Backoff::Constant { .. } => {}
+            Backoff::Stop => problems.push("the policy makes no retries; omit retryPolicy"),
+            Backoff::Zero => problems.push("initialBackoff must not be zero; use a backoff with a delay"),
+            _ => problems.push("gRPC's delays grow by a constant factor; use exponential or constant backoff"),
+        }
+        if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
+            problems.push("max-attempts=1 makes no retries; omit retryPolicy");
+        }
+        if codes.is_empty() {
+            problems.push("there are no retryable status codes; add at least UNAVAILABLE");
+        }
+        if !problems.is_empty() {
+            return Err(ServiceConfigError::all(problems.into_iter().map(str::to_owned).collect()));
+        }
+        let attempts = policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get);
+        // A cap that is the ceiling of the last retry is never reached.
+        let cap = policy.cap().or_else(|| last_ceiling(policy)).unwrap_or(policy.base());
+        let mapped = Self::from_fields(attempts, policy.base(), cap, multiplier, codes)
+            .map_err(|_| ServiceConfigError::one("gRPC's delays have a base and a cap above it; set both"))?;
+        let unmapped = Unmapped::between(policy, &mapped.policy);
+        Ok((mapped, unmapped))
     }
 
     /// Returns the policy, for a [`Retrier`](stagger::Retrier).
@@ -109,6 +114,13 @@ impl MethodRetries {
     }
 }
 
+/// Returns the ceiling of the last retry that gRPC makes.
+fn last_ceiling(policy: &Policy) -> Option<Duration> {
+    let plain = policy.to_builder().jitter(Jitter::None).floor(Duration::ZERO).unlimited_elapsed().build().ok()?;
+    let ceilings = (1..MAX_ATTEMPTS).map_while(|retry| plain.bounds(retry));
+    ceilings.map(|(_, ceiling)| ceiling).last()
+}
+
 /// A setting that a service config cannot express. Its text names the setting, what gRPC does instead, and what you can
 /// do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -139,44 +151,79 @@ pub enum Unmapped {
 }
 
 impl Unmapped {
-    /// Returns the setting of a policy by its name in the policy language.
-    pub(super) fn of(name: &str, policy: &Policy) -> Option<Self> {
-        Some(match name {
-            "jitter" => Self::Jitter(policy.jitter()),
-            "max-attempts" => Self::MaxAttempts(policy.max_attempts()),
-            "floor" => Self::Floor(policy.floor()),
-            "spread" => Self::Spread(policy.spread()),
-            "max-elapsed" => Self::MaxElapsed(policy.max_elapsed()?),
-            "hint" => Self::HintMode(policy.hint_mode()),
-            "max-hint" => Self::MaxHint(policy.max_hint()),
-            "throttled-base" => Self::ThrottledBase(policy.throttled_base()),
-            "local-base" => Self::LocalBase(policy.local_base()),
-            "stable-after" => Self::StableAfter(policy.stable_after()?),
-            _ => return None,
-        })
+    /// Returns the settings in which the policy that gRPC follows differs from the one that was asked for.
+    fn between(requested: &Policy, mapped: &Policy) -> Vec<Self> {
+        let mut unmapped = Vec::new();
+        if requested.jitter() != mapped.jitter() {
+            unmapped.push(Self::Jitter(requested.jitter()));
+        }
+        if requested.max_attempts() != mapped.max_attempts() {
+            unmapped.push(Self::MaxAttempts(requested.max_attempts()));
+        }
+        if requested.floor() != mapped.floor() {
+            unmapped.push(Self::Floor(requested.floor()));
+        }
+        if requested.spread() != mapped.spread() {
+            unmapped.push(Self::Spread(requested.spread()));
+        }
+        unmapped.extend(requested.max_elapsed().map(Self::MaxElapsed));
+        if requested.hint_mode() != mapped.hint_mode() {
+            unmapped.push(Self::HintMode(requested.hint_mode()));
+        }
+        if requested.max_hint() != mapped.max_hint() {
+            unmapped.push(Self::MaxHint(requested.max_hint()));
+        }
+        if requested.throttled_base() != mapped.throttled_base() {
+            unmapped.push(Self::ThrottledBase(requested.throttled_base()));
+        }
+        if requested.local_base() != mapped.local_base() {
+            unmapped.push(Self::LocalBase(requested.local_base()));
+        }
+        unmapped.extend(requested.stable_after().map(Self::StableAfter));
+        unmapped
+    }
+
+    /// Returns the name of the setting in the policy language, such as `max-attempts`; `hedge` for that of a hedge.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Jitter(_) => "jitter",
+            Self::MaxAttempts(_) => "max-attempts",
+            Self::Floor(_) => "floor",
+            Self::Spread(_) => "spread",
+            Self::MaxElapsed(_) => "max-elapsed",
+            Self::HintMode(_) => "hint",
+            Self::MaxHint(_) => "max-hint",
+            Self::ThrottledBase(_) => "throttled-base",
+            Self::LocalBase(_) => "local-base",
+            Self::StableAfter(_) => "stable-after",
+            Self::Quantile(_) => "hedge",
+        }
     }
 }
 
 impl fmt::Display for Unmapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let timed = |duration| Compact(duration).to_string();
-        let (name, value) = match *self {
-            Self::Jitter(jitter) => ("jitter", jitter.to_string()),
-            Self::MaxAttempts(Some(attempts)) => ("max-attempts", attempts.to_string()),
-            Self::MaxAttempts(None) => ("max-attempts", "inf".to_owned()),
-            Self::Floor(floor) => ("floor", timed(floor)),
-            Self::Spread(spread) => ("spread", timed(spread)),
-            Self::MaxElapsed(limit) => ("max-elapsed", timed(limit)),
-            Self::HintMode(mode) => ("hint", mode.to_string()),
-            Self::MaxHint(Some(longest)) => ("max-hint", timed(longest)),
-            Self::MaxHint(None) => return write!(f, "max-hint=inf: {}", instead(System::Grpc, "max-hint=inf")),
-            Self::ThrottledBase(base) => ("throttled-base", timed(base)),
-            Self::LocalBase(base) => ("local-base", timed(base)),
-            Self::StableAfter(lived) => ("stable-after", timed(lived)),
+        let (value, instead) = match *self {
+            Self::Jitter(jitter) => (jitter.to_string(), "gRPC draws within ±20% of the ceiling"),
+            Self::MaxAttempts(Some(attempts)) => (attempts.to_string(), "gRPC makes at most 5"),
+            Self::MaxAttempts(None) => ("inf".to_owned(), "gRPC makes at most 5"),
+            Self::Floor(floor) => (timed(floor), "gRPC has no minimum delay"),
+            Self::Spread(spread) => (timed(spread), "gRPC makes the first attempt immediately"),
+            Self::MaxElapsed(limit) => (timed(limit), "set a deadline on the call, which also ends its last attempt"),
+            Self::HintMode(mode) => (mode.to_string(), "gRPC waits for exactly the duration of a pushback"),
+            Self::MaxHint(Some(longest)) => {
+                (timed(longest), "gRPC waits for the duration of a pushback, limited only by the deadline")
+            }
+            Self::MaxHint(None) => ("inf".to_owned(), "read again, the policy has the default limit of this library"),
+            Self::ThrottledBase(base) => (timed(base), "gRPC waits no longer after RESOURCE_EXHAUSTED"),
+            Self::LocalBase(base) => (timed(base), "gRPC does not distinguish local exhaustion"),
+            Self::StableAfter(lived) => (timed(lived), "a gRPC call is not a connection"),
             Self::Quantile(share) => {
                 return write!(f, "hedge after {share} of attempts: gRPC's hedgingDelay is a fixed delay");
             }
         };
-        write!(f, "{name}={value}: {}", instead(System::Grpc, name))
+        write!(f, "{}={value}: {instead}", self.name())
     }
 }

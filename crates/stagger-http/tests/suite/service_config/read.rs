@@ -3,6 +3,7 @@ use core::time::Duration;
 use stagger::hedge::Hedge;
 use stagger::profile::GRPC_A6;
 use stagger_http::grpc::Codes;
+use stagger_http::service_config::fields::{ConfigFields, Step};
 use stagger_http::service_config::{AttemptPolicy, MethodConfig, MethodName, MethodRetries, ServiceConfig};
 
 use super::{ms, read};
@@ -158,7 +159,43 @@ fn every_problem_is_listed_with_its_path_and_fix() {
     assert!(problems("{")[0].starts_with("not valid JSON: "));
     assert_eq!(problems("[]"), ["a service config must be a JSON object: start it with {"]);
     let twice = r#"{"methodConfig": [{"name": [{"service": "a"}]}, {"name": [{"service": "a"}, {}]}]}"#;
-    assert_eq!(problems(twice), ["the service a is configured twice; remove one of the entries"]);
+    assert_eq!(problems(twice), ["methodConfig[1].name[0] names the service a again; remove one of the entries"]);
+}
+
+#[test]
+fn what_a_channel_refuses_is_read_with_the_path_of_each_field() {
+    let json = serde_json::json!({"methodConfig": ["faulty", {
+        "timeout": "1s",
+        "retryPolicy": {"MaxAttempts": 1, "backoffMultiplier": 0.5, "retryableStatusCodes": ["BUSY", "14"], "a.b": 1},
+    }]});
+    let config = ConfigFields::read(&json);
+    let method = &config.methods[0];
+    assert_eq!(method.path.to_string(), "methodConfig[1]");
+    let retries = method.retries.as_ref().unwrap();
+    let attempts = retries.max_attempts.as_ref().unwrap();
+    let steps = [
+        Step::Member("methodConfig".to_owned()),
+        Step::Item(1),
+        Step::Member("retryPolicy".to_owned()),
+        Step::Member("MaxAttempts".to_owned()),
+    ];
+    assert_eq!((attempts.value, attempts.path.steps()), (1, &steps[..]));
+    assert_eq!(retries.backoff_multiplier.as_ref().map(|field| field.value), Some(0.5));
+    assert_eq!((retries.initial_backoff.as_ref(), retries.codes), (None, Codes::UNAVAILABLE));
+    assert_eq!(retries.others, ["a.b"]);
+    let found: Vec<_> = config.problems.iter().map(ToString::to_string).collect();
+    assert_eq!((found.len(), &*found[0]), (7, "methodConfig[0] must be an object"));
+    assert_eq!(config.to_config().unwrap_err().problems().collect::<Vec<_>>(), found);
+}
+
+// What is left over is a word of its own and not a spelling.
+#[test]
+fn the_exact_name_counts_beside_other_spellings() {
+    let json = serde_json::json!({"methodConfig": [{"timeout": "1s", "Timeout": "2s", "time_____________out": "3s"}]});
+    let config = ConfigFields::read(&json);
+    assert_eq!(config.methods[0].timeout.as_ref().map(|field| field.value), Some(ms(1_000)));
+    let found: Vec<_> = config.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["methodConfig[0].Timeout must be written timeout"]);
 }
 
 #[test]
