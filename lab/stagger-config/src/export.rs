@@ -16,13 +16,16 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger_core::profile::{ENVOY, GRPC_A6};
+use stagger_core::profile::ENVOY;
 use stagger_core::schedule::Backoff;
 use stagger_core::text::Compact;
-use stagger_core::{Jitter, Policy, PolicyError};
+use stagger_core::{Jitter, Policy, Ratio};
+use stagger_http::grpc::Codes;
+use stagger_http::service_config::{
+    AttemptPolicy, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig, ServiceConfigError,
+};
 
 use crate::entry::RetryBudget;
-use crate::service_config::{AttemptFields, MAX_ATTEMPTS, RetryFields, Writer};
 use crate::units::{to_go, to_protobuf};
 
 /// A system that policies are exported to.
@@ -85,19 +88,19 @@ pub struct Exported {
 /// Why a policy has no counterpart in a system, each reason with a way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportError {
-    problems: Vec<&'static str>,
+    problems: Vec<String>,
 }
 
 impl ExportError {
     /// Returns `value` if there are no problems, and the error otherwise.
     fn unless<T>(problems: impl IntoIterator<Item = Option<&'static str>>, value: T) -> Result<T, Self> {
-        let problems: Vec<_> = problems.into_iter().flatten().collect();
+        let problems: Vec<_> = problems.into_iter().flatten().map(str::to_owned).collect();
         if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
     }
 
     /// Returns the reasons.
-    pub fn problems(&self) -> impl Iterator<Item = &'static str> {
-        self.problems.iter().copied()
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(String::as_str)
     }
 }
 
@@ -108,6 +111,12 @@ impl fmt::Display for ExportError {
 }
 
 impl core::error::Error for ExportError {}
+
+impl From<ServiceConfigError> for ExportError {
+    fn from(error: ServiceConfigError) -> Self {
+        Self { problems: error.problems().map(str::to_owned).collect() }
+    }
+}
 
 /// Writes a policy as the configuration of a system, with its circumstances.
 ///
@@ -131,40 +140,27 @@ pub fn export(system: System, policy: &Policy, circumstances: &Circumstances) ->
 pub struct Loss {
     /// Name of the setting in the policy language, or `delays`, `timeout`, `attempt-timeout` and `budget`.
     pub name: &'static str,
-    /// The setting as it was asked for, such as `jitter=full`.
-    pub setting: String,
-    /// What the system does instead, and what you can do.
-    pub instead: String,
+    text: String,
 }
 
 impl fmt::Display for Loss {
-    /// Writes `jitter=full: gRPC draws within ±20% of the ceiling`.
+    /// Writes the setting as it was asked for, what the system does instead, and what you can do: `jitter=full: gRPC
+    /// draws within ±20% of the ceiling`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.setting, self.instead)
+        f.write_str(&self.text)
     }
 }
 
 impl Loss {
     fn new(system: System, name: &'static str, value: impl fmt::Display) -> Self {
-        Self { name, setting: format!("{name}={value}"), instead: instead(system, name).to_owned() }
+        Self { name, text: format!("{name}={value}: {}", instead(system, name)) }
     }
 }
 
-/// Returns what a system does in place of a setting, by the name of the setting in the policy language.
-#[must_use]
-pub fn instead(system: System, name: &str) -> &'static str {
+/// Returns what a system does in place of a setting, by the name of the setting in the policy language. For gRPC only
+/// what is not in a policy: the library that writes service configs has the rest.
+fn instead(system: System, name: &str) -> &'static str {
     match (system, name) {
-        (System::Grpc, "jitter") => "gRPC draws within ±20% of the ceiling",
-        (System::Grpc, "max-attempts") => "gRPC makes at most 5",
-        (System::Grpc, "floor") => "gRPC has no minimum delay",
-        (System::Grpc, "spread") => "gRPC makes the first attempt immediately",
-        (System::Grpc, "max-elapsed") => "set a deadline on the call, which also ends its last attempt",
-        (System::Grpc, "hint") => "gRPC waits for exactly the duration of a pushback",
-        (System::Grpc, "max-hint") => "gRPC waits for the duration of a pushback, limited only by the deadline",
-        (System::Grpc, "max-hint=inf") => "read again, the policy has the default limit of this library",
-        (System::Grpc, "throttled-base") => "gRPC waits no longer after RESOURCE_EXHAUSTED",
-        (System::Grpc, "local-base") => "gRPC does not distinguish local exhaustion",
-        (System::Grpc, "stable-after") => "a gRPC call is not a connection",
         (System::Grpc, "attempt-timeout") => "a channel limits the time of a call and not of an attempt",
         (System::Grpc, "budget") => "gRPC has tokens that failures take and successes return: retryThrottling",
         (_, "jitter") => "Envoy draws whole milliseconds from 0 to below the ceiling",
@@ -181,43 +177,39 @@ pub fn instead(system: System, name: &str) -> &'static str {
     }
 }
 
-/// Returns the settings in which the policy that a system follows differs from the one that was asked for.
+/// Returns the settings in which the policy that Envoy follows differs from the one that was asked for.
 fn losses(system: System, requested: &Policy, mapped: &Policy) -> Vec<Loss> {
-    fn differing<T: PartialEq + Copy>(requested: T, mapped: T) -> Option<T> {
-        if requested == mapped { None } else { Some(requested) }
-    }
-    let loss = |name: &'static str, value: Option<String>| value.map(|value| Loss::new(system, name, value));
+    let mut losses = Vec::new();
+    let mut lose = |name, value: String| losses.push(Loss::new(system, name, value));
     let length = |length: Duration| Compact(length).to_string();
-    let attempts = differing(requested.max_attempts(), mapped.max_attempts());
-    let (hint, longest_hint) = match system {
-        System::Grpc => (
-            differing(requested.hint_mode(), mapped.hint_mode()),
-            differing(requested.max_hint(), mapped.max_hint()).map(|longest| longest.map_or("inf".to_owned(), length)),
-        ),
-        // Not read at all, so how it is read does not matter.
-        System::Envoy | System::Istio => (Some(requested.hint_mode()), None),
-    };
-    let listed = [
-        loss("jitter", differing(requested.jitter(), mapped.jitter()).map(|jitter| jitter.to_string())),
-        loss("max-attempts", attempts.map(|limit| limit.map_or("inf".to_owned(), |limit| limit.to_string()))),
-        loss("floor", differing(requested.floor(), mapped.floor()).map(length)),
-        loss("spread", differing(requested.spread(), mapped.spread()).map(length)),
-        loss("max-elapsed", requested.max_elapsed().map(length)),
-        loss("hint", hint.map(|mode| mode.to_string())),
-        loss("max-hint", longest_hint),
-        loss("throttled-base", differing(requested.throttled_base(), mapped.throttled_base()).map(length)),
-        loss("local-base", differing(requested.local_base(), mapped.local_base()).map(length)),
-        loss("stable-after", requested.stable_after().map(length)),
-    ];
-    let mut losses: Vec<Loss> = listed.into_iter().flatten().collect();
-    for loss in losses.iter_mut().filter(|loss| loss.setting == "max-hint=inf") {
-        loss.instead = instead(system, "max-hint=inf").to_owned();
+    if requested.jitter() != mapped.jitter() {
+        lose("jitter", requested.jitter().to_string());
+    }
+    if requested.floor() != mapped.floor() {
+        lose("floor", length(requested.floor()));
+    }
+    if requested.spread() != mapped.spread() {
+        lose("spread", length(requested.spread()));
+    }
+    if let Some(limit) = requested.max_elapsed() {
+        lose("max-elapsed", length(limit));
+    }
+    // Hints are not read at all, so how they are read does not matter.
+    lose("hint", requested.hint_mode().to_string());
+    if requested.throttled_base() != mapped.throttled_base() {
+        lose("throttled-base", length(requested.throttled_base()));
+    }
+    if requested.local_base() != mapped.local_base() {
+        lose("local-base", length(requested.local_base()));
+    }
+    if let Some(lived) = requested.stable_after() {
+        lose("stable-after", length(lived));
     }
     let (wanted, found) = (ceilings(requested), ceilings(mapped));
     let compared = wanted.len().min(found.len());
     if wanted[..compared] != found[..compared] {
-        let setting = format!("delays up to {}", list(&wanted[..compared]));
-        losses.push(Loss { name: "delays", setting, instead: format!("up to {} there", list(&found[..compared])) });
+        let text = format!("delays up to {}: up to {} there", list(&wanted[..compared]), list(&found[..compared]));
+        losses.push(Loss { name: "delays", text });
     }
     losses
 }
@@ -248,80 +240,37 @@ const GRPC_NEXT_STEPS: [&str; 2] = [
      do not retry above it",
 ];
 
-impl RetryFields {
-    /// Maps a policy to a `retryPolicy` without status codes, and lists the settings that it cannot express: those in
-    /// which [`policy`](Self::policy), which is what gRPC will do, differs from the given one.
-    ///
-    /// # Errors
-    /// [`ExportError`] if the policy makes no retries, or its delays do not grow by a constant factor.
-    pub fn from_policy(policy: &Policy) -> Result<(Self, Vec<Loss>), ExportError> {
-        let (multiplier, problem) = match policy.backoff() {
-            Backoff::Exponential { .. } if policy.jitter() == Jitter::Decorrelated => {
-                (1.0, Some("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter"))
-            }
-            Backoff::Exponential { multiplier, .. } => (*multiplier, None),
-            Backoff::Constant { .. } => (1.0, None),
-            Backoff::Stop => (1.0, Some("the policy makes no retries; omit retryPolicy")),
-            Backoff::Zero => (1.0, Some("initialBackoff must not be zero; use a backoff with a delay")),
-            _ => (1.0, Some("gRPC's delays grow by a constant factor; use exponential or constant backoff")),
-        };
-        let mut single = None;
-        if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
-            single = Some("max-attempts=1 makes no retries; omit retryPolicy");
-        }
-        // The ceiling of the last retry that gRPC makes. As a cap it is never reached.
-        let highest = || ceilings(policy).into_iter().take(MAX_ATTEMPTS as usize - 1).next_back();
-        let cap = policy.cap().or_else(highest).unwrap_or(policy.base());
-        let fields = Self {
-            max_attempts: policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get).min(MAX_ATTEMPTS),
-            initial_backoff: policy.base().min(cap),
-            max_backoff: cap,
-            backoff_multiplier: multiplier,
-            codes: Vec::new(),
-        };
-        ExportError::unless([problem, single], ())?;
-        let invalid = "gRPC's delays have a base and a cap above it; set both";
-        let mapped = fields.policy().or_else(|_| ExportError::unless([Some(invalid)], *policy))?;
-        let lost = losses(System::Grpc, policy, &mapped);
-        Ok((fields, lost))
-    }
-
-    /// Returns the policy that gRPC follows: the profile [`GRPC_A6`] with these values. An initial backoff above the
-    /// longest is reduced to it, and more than five attempts to five.
-    ///
-    /// # Errors
-    /// [`PolicyError`] if gRPC accepts a value that no policy has.
-    pub fn policy(&self) -> Result<Policy, PolicyError> {
-        let shape = GRPC_A6.policy().to_builder().multiplier(self.backoff_multiplier);
-        let (initial, max) = (self.initial_backoff.min(self.max_backoff), self.max_backoff);
-        shape.base(initial).cap(max).max_attempts(self.max_attempts.min(MAX_ATTEMPTS)).build()
-    }
-}
-
 fn export_grpc(policy: &Policy, circumstances: &Circumstances) -> Result<Exported, ExportError> {
-    let (mut fields, mut losses) = RetryFields::from_policy(policy)?;
-    fields.codes = vec!["UNAVAILABLE"];
-    let mut writer = Writer::default();
-    writer.method([("", "")], circumstances.timeout, AttemptFields::Retry(fields));
+    let (retries, unmapped) = MethodRetries::from_policy(policy, Codes::UNAVAILABLE)?;
+    let mut losses: Vec<Loss> =
+        unmapped.iter().map(|setting| Loss { name: setting.name(), text: setting.to_string() }).collect();
+    let mut method = MethodConfig::new([MethodName::All], AttemptPolicy::Retry(retries));
+    if let Some(limit) = circumstances.timeout {
+        method = method.with_timeout(limit);
+    }
+    let mut config = ServiceConfig::new(vec![method])?;
     if let Some(limit) = circumstances.attempt_timeout {
         losses.push(Loss::new(System::Grpc, "attempt-timeout", Compact(limit)));
     }
     match circumstances.budget {
         None | Some(RetryBudget::Unlimited) => {}
-        Some(RetryBudget::Throttle { tokens, ratio })
-            if (1.0..=1_000.0).contains(&tokens) && tokens.fract() == 0.0 && is_ratio(ratio) =>
-        {
-            writer.throttling(tokens as u32, ratio);
-        }
-        Some(budget) => losses.push(Loss::new(System::Grpc, "budget", budget)),
+        Some(budget) => match throttling(budget) {
+            Some(throttling) => config = config.with_throttling(throttling),
+            None => losses.push(Loss::new(System::Grpc, "budget", budget)),
+        },
     }
-    Ok(Exported { text: format!("{writer}\n"), losses, next_steps: GRPC_NEXT_STEPS.to_vec() })
+    Ok(Exported { text: format!("{config}\n"), losses, next_steps: GRPC_NEXT_STEPS.to_vec() })
 }
 
-/// Whether gRPC keeps a ratio as it is: in whole thousandths, up to 1000.
-fn is_ratio(ratio: f64) -> bool {
-    let thousandths = ratio * 1e3;
-    (1.0..=1e6).contains(&thousandths) && (thousandths - thousandths.round()).abs() < 1e-6
+/// Returns the budget as gRPC has it, if it keeps it as it is: whole tokens up to 1000, and a ratio in whole thousandths.
+fn throttling(budget: RetryBudget) -> Option<RetryThrottling> {
+    let RetryBudget::Throttle { tokens, ratio } = budget else { return None };
+    let thousandths = (ratio * 1e3).round();
+    let is_kept = tokens.fract() == 0.0 && (ratio * 1e3 - thousandths).abs() < 1e-6;
+    if !is_kept || !(1.0..=1_000.0).contains(&tokens) || !(1.0..=1e6).contains(&thousandths) {
+        return None;
+    }
+    RetryThrottling::new(tokens as u32, Ratio::millionths(thousandths as u32 * 1_000)).ok()
 }
 
 /// Conditions under which no server has processed the request. A policy does not contain conditions.

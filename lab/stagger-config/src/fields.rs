@@ -140,15 +140,18 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
+/// The key and the value of a field if both are on one line, otherwise the key.
+pub(crate) fn span(key: Span, value: Span) -> Span {
+    if key.start.line == value.end.line && key.start <= value.start { Span::new(key.start, value.end) } else { key }
+}
+
 impl<'a> Field<'a> {
     pub(crate) fn remark(&self, kind: RemarkKind, text: impl Into<String>) -> Remark {
         Remark { kind, path: self.path.clone(), span: self.span(), text: text.into() }
     }
 
-    /// The key and the value if both are on one line, otherwise the key.
     pub(crate) fn span(&self) -> Span {
-        let (key, value) = (self.key_span, self.node.span);
-        if key.start.line == value.end.line && key.start <= value.start { Span::new(key.start, value.end) } else { key }
+        span(self.key_span, self.node.span)
     }
 
     pub(crate) fn fields(&self) -> Fields<'a> {

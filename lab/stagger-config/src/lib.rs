@@ -28,7 +28,6 @@ mod fields;
 mod format;
 mod formats;
 mod position;
-pub mod service_config;
 mod tree;
 mod units;
 

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+pub(crate) use stagger_http::service_config::fields::{format_duration as to_protobuf, parse_duration as protobuf};
+
 /// Units and their lengths in nanoseconds. Longer names before their beginnings.
 type Units = &'static [(&'static str, f64)];
 
@@ -110,34 +112,6 @@ pub(crate) fn go(text: &str) -> Option<Duration> {
         _ if text.contains(' ') => None,
         _ => sum(text, GO, Bare::Invalid),
     }
-}
-
-/// The maximum of protobuf's `Duration`, about 10,000 years, in seconds.
-const MAX_PROTOBUF_SECS: u64 = 315_576_000_000;
-
-/// Parses the JSON of a protobuf duration exactly: seconds with up to nine decimals and an `s`. Also reads `.5s`, which
-/// gRPC in Go accepts and many configs for it contain.
-pub(crate) fn protobuf(text: &str) -> Option<Duration> {
-    let number = text.strip_suffix('s')?;
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
-    let whole = if whole.is_empty() && number.starts_with('.') { "0" } else { whole };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_number(whole) || !is_number(decimals) || decimals.len() > 9 {
-        return None;
-    }
-    let seconds: u64 = whole.parse().ok().filter(|&seconds| seconds <= MAX_PROTOBUF_SECS)?;
-    let nanos: u32 = format!("{decimals:0<9}").parse().ok()?;
-    Some(Duration::new(seconds, nanos))
-}
-
-/// Writes the JSON of a protobuf duration.
-pub(crate) fn to_protobuf(duration: Duration) -> String {
-    let (whole, nanos) = (duration.as_secs(), duration.subsec_nanos());
-    if nanos == 0 {
-        return format!("{whole}s");
-    }
-    let decimals = format!("{nanos:09}");
-    format!("{whole}.{}s", decimals.trim_end_matches('0'))
 }
 
 /// Writes a duration of Go: the units that divide it, from seconds down.
@@ -264,45 +238,6 @@ mod tests {
             ("1:2:3:4", None),
         ] {
             assert_eq!(ms(text, time_span), wanted, "{text}");
-        }
-    }
-
-    #[test]
-    fn durations_of_protobuf_are_parsed_exactly() {
-        for (text, want) in [
-            ("1s", Some(Duration::from_secs(1))),
-            ("1.5s", Some(Duration::from_millis(1500))),
-            ("0.1s", Some(Duration::from_millis(100))),
-            ("1.000340012s", Some(Duration::new(1, 340_012))),
-            ("315576000000s", Some(Duration::from_secs(MAX_PROTOBUF_SECS))),
-            ("315576000001s", None),
-            ("0s", Some(Duration::ZERO)),
-            ("-1s", None),
-            ("+1s", None),
-            (".5s", Some(Duration::from_millis(500))),
-            (".s", None),
-            ("1.s", None),
-            ("1.0000000001s", None),
-            ("1e3s", None),
-            ("1", None),
-            ("1ms", None),
-            (" 1s", None),
-            ("", None),
-            ("s", None),
-        ] {
-            assert_eq!(protobuf(text), want, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn durations_of_protobuf_are_written_exactly_without_trailing_zeros() {
-        for (duration, want) in [
-            (Duration::from_millis(1500), "1.5s"),
-            (Duration::from_secs(90), "90s"),
-            (Duration::from_nanos(1), "0.000000001s"),
-            (Duration::ZERO, "0s"),
-        ] {
-            assert_eq!((to_protobuf(duration).as_str(), protobuf(want)), (want, Some(duration)));
         }
     }
 }

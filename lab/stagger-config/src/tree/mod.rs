@@ -8,6 +8,8 @@ mod yaml;
 
 use std::collections::HashMap;
 
+use serde_json::{Number, Value as Json};
+
 use crate::position::ReadError;
 use crate::position::{Position, Span};
 
@@ -74,9 +76,30 @@ impl Node {
 
     /// Returns the member with exactly this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
-        let Value::Map(members) = &self.value else { return None };
+        self.member(name).map(|member| &member.node)
+    }
+
+    pub(crate) fn member(&self, name: &str) -> Option<&Member> {
         // The last one counts, as for most parsers that accept duplicates.
-        members.iter().rev().find(|member| member.key == name).map(|member| &member.node)
+        self.members().iter().rev().find(|member| member.key == name)
+    }
+
+    /// Returns the value without its places.
+    pub(crate) fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Scalar { text, is_quoted: true } => Json::String(text.clone()),
+            Value::Scalar { text, is_quoted: false } => match &**text {
+                "true" => Json::Bool(true),
+                "false" => Json::Bool(false),
+                _ => match text.parse().ok().and_then(Number::from_f64) {
+                    Some(number) => Json::Number(number),
+                    None => Json::String(text.clone()),
+                },
+            },
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Map(members) => members.iter().map(|member| (member.key.clone(), member.node.to_json())).collect(),
+        }
     }
 
     /// Returns the member at the end of a path of names.

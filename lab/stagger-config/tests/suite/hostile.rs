@@ -43,3 +43,14 @@ fn numbers_beyond_every_limit_saturate_or_are_refused_with_a_remark() {
     assert!(entries[0].settings.attempts.is_some());
     assert_eq!(entries[0].remarks.iter().filter(|remark| remark.path.ends_with("timeout")).count(), 1);
 }
+
+// Their places are looked up in each of the lists and objects once.
+#[test]
+fn a_service_config_of_many_methods_and_fields_is_read_in_linear_time() {
+    let many = |one: fn(usize) -> String| (0..50_000).map(one).collect::<Vec<_>>().join(",");
+    let keys = many(|at| format!("\"key{at}\": 1"));
+    let methods = many(|at| format!("{{\"name\": [{{\"service\": \"s{at}\"}}], \"timeout\": \"1s\"}}"));
+    let text = format!("{{{keys}, \"methodConfig\": [{methods}, {{\"retryPolicy\": {{{keys}}}}}]}}");
+    let entries = read(&text, None).unwrap();
+    assert_eq!((entries.len(), entries[50_000].remarks.len()), (50_001, 50_000 + 5 + 1));
+}

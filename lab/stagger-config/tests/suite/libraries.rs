@@ -80,6 +80,43 @@ fn what_a_channel_refuses_is_told_where_it_stands_and_read_all_the_same() {
 }
 
 #[test]
+fn each_problem_of_a_service_config_has_the_place_of_its_path_also_in_yaml() {
+    let text = r#"
+methodConfig:
+- name:
+  - {service: a.B, service.name: c}
+  - service: a.B
+  timeout: 10
+  retryPolicy:
+    maxAttempts: 3
+    initialBackoff: 0.1s
+    maxBackoff: 2s
+    backoffMultiplier: 1.5
+    retryableStatusCodes: [unavailable, BUSY, 4]
+    a.b: 1
+"#;
+    let budget = "budget=(none)*";
+    expect(
+        &described(text),
+        &[&format!(
+            "Call methodConfig[0] at 7:3: attempts=3 base=100ms cap=2s multiplier=1.5 jitter=±20%* all=none* {budget} unsafe"
+        )],
+    );
+    expect(
+        &remarks(text, RemarkKind::Invalid),
+        &[
+            "5:5 methodConfig[0].name[1]: names the service a.B again; remove one of the entries",
+            "6:3 methodConfig[0].timeout: must be a duration in seconds, such as \"0.1s\"",
+            "12:41 methodConfig[0].retryPolicy.retryableStatusCodes[1]: is not a gRPC status code; use a name such as UNAVAILABLE, or a number from 0 to 16",
+        ],
+    );
+    expect(
+        &remarks(text, RemarkKind::Unmapped),
+        &["13:5 methodConfig[0].retryPolicy.a.b: not a field that is read here"],
+    );
+}
+
+#[test]
 fn settings_of_resilience4j_have_an_effect_only_beside_the_wait() {
     let text = r"resilience4j.retry:
   configs:
