@@ -262,7 +262,7 @@ fn export_grpc(policy: &Policy, circumstances: &Circumstances) -> Result<Exporte
     Ok(Exported { text: format!("{config}\n"), losses, next_steps: GRPC_NEXT_STEPS.to_vec() })
 }
 
-/// Returns the budget as gRPC has it, if it keeps it as it is: whole tokens up to 1000, and a ratio in whole thousandths.
+/// Returns the budget as gRPC has it, if it stays as it is: whole tokens, and a ratio in whole thousandths.
 fn throttling(budget: RetryBudget) -> Option<RetryThrottling> {
     let RetryBudget::Throttle { tokens, ratio } = budget else { return None };
     let thousandths = (ratio * 1e3).round();

@@ -3,8 +3,8 @@ use core::time::Duration;
 /// The maximum of protobuf's `Duration`, about 10,000 years, in seconds.
 const MAX_SECS: u64 = 315_576_000_000;
 
-/// Parses the JSON of a protobuf `Duration` exactly: seconds with up to nine decimals and an `s`. Also accepts `.5s`, as
-/// gRPC in Go does and many configs for it have it. Returns `None` if it is malformed, negative or too long.
+/// Parses the JSON of a protobuf `Duration` exactly: seconds with up to nine decimals and an `s`. Also accepts `.5s`,
+/// which gRPC in Go accepts and many configs for it contain. Returns `None` if it is malformed, negative or too long.
 ///
 /// ```
 /// use core::time::Duration;

@@ -1,17 +1,17 @@
 //! What a service config states, field by field, also if a channel refuses it.
 //!
-//! A channel refuses a whole config for one field. A tool that shows what is wrong reads the rest all the same, and needs
-//! the place of each value: every field and every problem has its [`Path`].
+//! A channel refuses a whole config for one field. A tool that shows what is wrong reads the rest all the same, and
+//! needs the place of each value: every field and every problem has its [`Path`].
 //!
 //! ```
 //! use stagger_http::service_config::fields::ConfigFields;
 //!
-//! let json = serde_json::json!({ "methodConfig": [{ "hedgingPolicy": { "maxAttempts": 1, "hedgingDelay": "1s" } }] });
+//! let json = serde_json::json!({ "methodConfig": [{ "hedgingPolicy": { "maxAttempts": 3, "hedgingDelay": "50ms" } }] });
 //! let config = ConfigFields::read(&json);
-//! let problem = "methodConfig[0].hedgingPolicy.maxAttempts must be an integer of 2 or more, since it counts the first attempt";
+//! let problem = "methodConfig[0].hedgingPolicy.hedgingDelay must be a duration in seconds, such as \"0.1s\"";
 //! assert_eq!(config.problems[0].to_string(), problem);
-//! let delay = config.methods[0].hedging.as_ref().and_then(|hedging| hedging.delay.as_ref());
-//! assert_eq!(delay.map(|delay| delay.path.to_string()).as_deref(), Some("methodConfig[0].hedgingPolicy.hedgingDelay"));
+//! let hedging = config.methods[0].hedging.as_ref().expect("it is written");
+//! assert_eq!(hedging.max_attempts.as_ref().map(|attempts| attempts.value), Some(3));
 //! ```
 
 use core::fmt;
@@ -41,7 +41,7 @@ pub struct ConfigFields {
     pub other_problems: usize,
 }
 
-/// An element of `methodConfig`. It has no policy, or one of the two: a channel reads neither of them if both are there.
+/// An element of `methodConfig`. It has at most one of the two policies: if both are written, a channel reads neither.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MethodFields {

@@ -28,8 +28,8 @@ const RETRY_FIELDS: [&str; 6] = [
 const HEDGING_FIELDS: [&str; 3] = ["maxAttempts", "hedgingDelay", "nonFatalStatusCodes"];
 
 impl ConfigFields {
-    /// Reads a service config. Fields that do not concern retries are ignored; `null` counts as absent, as everywhere in
-    /// protobuf's JSON mapping.
+    /// Reads a service config. Fields that do not concern retries are ignored; `null` counts as absent, as everywhere
+    /// in protobuf's JSON mapping.
     #[must_use]
     pub fn read(json: &Value) -> Self {
         let mut reader = Reader::default();

@@ -1,9 +1,9 @@
 //! gRPC service configs.
 //!
 //! Read in grpc-go's `service_config.go` and `stream.go`, and in proposal A6. A channel refuses a whole config for one
-//! field; stagger-http, which reads the fields, notes it and goes on, because many a config is for another reader than a
-//! channel: generators of clients read files without `maxAttempts`. Here are the places of the fields, and what a channel
-//! makes of them.
+//! field; stagger-http, which reads the fields, notes it and goes on, because many a config is for another reader than
+//! a channel: generators of clients read files without `maxAttempts`. Here are the places of the fields, and what a
+//! channel makes of them.
 
 use std::collections::HashMap;
 
