@@ -1,4 +1,4 @@
-use ratatui_core::style::Color;
+use anstyle::AnsiColor;
 
 use super::scale::{Scale, Spacing, Unit};
 
@@ -168,8 +168,8 @@ pub struct Hue {
     pub class: &'static str,
     pub on_light: &'static str,
     pub on_dark: &'static str,
-    /// The color in a terminal, from the user's palette.
-    pub in_terminal: Color,
+    /// The color in a terminal, from the user's palette; `None` for that of text.
+    pub in_terminal: Option<AnsiColor>,
     /// The dash pattern of lines, as lengths of dashes and gaps; empty for a solid line.
     pub dash: &'static str,
     /// The letter that marks points in a terminal.
@@ -177,25 +177,25 @@ pub struct Hue {
 }
 
 impl Hue {
-    pub const INK: Self = Self::new("ink", ["#1c2128", "#e6edf3"], Color::Reset, "", 'o');
-    pub const VERMILION: Self = Self::new("vermilion", ["#d55e00", "#f07f2e"], Color::Red, "7 3", 'b');
-    pub const SKY: Self = Self::new("sky", ["#3a9fd6", "#8fd0f5"], Color::Cyan, "12 4", 'f');
+    pub const INK: Self = Self::new("ink", ["#1c2128", "#e6edf3"], None, "", 'o');
+    pub const VERMILION: Self = Self::new("vermilion", ["#d55e00", "#f07f2e"], Some(AnsiColor::Red), "7 3", 'b');
+    pub const SKY: Self = Self::new("sky", ["#3a9fd6", "#8fd0f5"], Some(AnsiColor::Cyan), "12 4", 'f');
 
     /// All hues, in the order in which they are assigned to series.
     pub const ALL: [Self; 7] = [
         Self::INK,
-        Self::new("blue", ["#0072b2", "#4aa8e0"], Color::LightBlue, "", 'a'),
+        Self::new("blue", ["#0072b2", "#4aa8e0"], Some(AnsiColor::BrightBlue), "", 'a'),
         Self::VERMILION,
-        Self::new("green", ["#009e73", "#1fbf8f"], Color::Green, "2 3", 'c'),
-        Self::new("purple", ["#b8558f", "#de94bf"], Color::Magenta, "9 3 2 3", 'd'),
-        Self::new("orange", ["#c98500", "#e69f00"], Color::Yellow, "4 2", 'e'),
+        Self::new("green", ["#009e73", "#1fbf8f"], Some(AnsiColor::Green), "2 3", 'c'),
+        Self::new("purple", ["#b8558f", "#de94bf"], Some(AnsiColor::Magenta), "9 3 2 3", 'd'),
+        Self::new("orange", ["#c98500", "#e69f00"], Some(AnsiColor::Yellow), "4 2", 'e'),
         Self::SKY,
     ];
 
     const fn new(
         class: &'static str,
         [on_light, on_dark]: [&'static str; 2],
-        in_terminal: Color,
+        in_terminal: Option<AnsiColor>,
         dash: &'static str,
         mark: char,
     ) -> Self {

@@ -1,7 +1,6 @@
-pub use comfy_table::Cell;
-
+use anstyle::Style;
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::text::RenderOptions;
 
@@ -36,10 +35,27 @@ pub enum Keep {
     WithRoom,
 }
 
+/// The text of a cell, in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    text: String,
+    is_bold: bool,
+}
+
+impl<T: ToString> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: text.to_string(), is_bold: false }
+    }
+}
+
 /// Returns a cell that is bold if color is enabled.
 pub fn bold(text: impl Into<Cell>) -> Cell {
-    text.into().add_attribute(Attribute::Bold)
+    Cell { is_bold: true, ..text.into() }
 }
+
+/// Stand for the escape sequences around bold text while the columns are laid out: invisible characters (word joiner,
+/// function application) that take no column, where a sequence would count as text.
+const BOLD: [char; 2] = ['\u{2060}', '\u{2061}'];
 
 /// Output width from which the columns of a table are separated by wide gaps.
 const ROOMY: u16 = 60;
@@ -62,14 +78,14 @@ pub fn table(
         // The gap after the last column is cut off below.
         .set_width(options.columns.saturating_add(gap))
         .set_header(shown.iter().map(|i| columns[*i].heading));
-    table.style_text_only();
-    if options.color {
-        table.enforce_styling()
-    } else {
-        table.force_no_tty()
-    };
-    for row in rows {
-        table.add_row(shown.iter().filter_map(|i| row.get(*i).cloned()));
+    for row in &rows {
+        table.add_row(shown.iter().filter_map(|i| row.get(*i)).map(|cell| {
+            if cell.is_bold && options.color {
+                format!("{}{}{}", BOLD[0], cell.text, BOLD[1])
+            } else {
+                cell.text.clone()
+            }
+        }));
     }
     for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
         styled.set_padding((0, gap));
@@ -81,7 +97,8 @@ pub fn table(
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    out
+    let bold = options.style(Style::new().bold());
+    out.replace(BOLD[0], &bold.render().to_string()).replace(BOLD[1], &bold.render_reset().to_string())
 }
 
 /// Returns the width of the gaps between columns: narrow ones in a narrow terminal, and where the columns that are
@@ -98,7 +115,7 @@ fn gap(columns: &[Column], least: &[u16], room: u16) -> u16 {
 
 /// Returns the width of the longest cell of a column and of the longest word of its heading.
 fn least_width(column: &Column, at: usize, rows: &[Vec<Cell>]) -> u16 {
-    let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.content().chars().count());
+    let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.chars().count());
     let widest = cells.chain(column.heading.split(' ').map(|word| word.chars().count())).max();
     u16::try_from(widest.unwrap_or(0)).unwrap_or(u16::MAX)
 }

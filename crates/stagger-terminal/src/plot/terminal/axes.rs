@@ -1,7 +1,4 @@
-use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
-use ratatui_core::style::Style;
-
+use super::canvas::{Canvas, Field};
 use crate::plot::figure::{Figure, Point};
 use crate::plot::scale::{Scale, Tick, ticks};
 use crate::plot::text::Glyphs;
@@ -13,7 +10,7 @@ const COLUMNS_PER_TICK: u16 = 6;
 /// The layout of a figure in a character buffer.
 #[derive(Debug)]
 pub(super) struct Axes {
-    pub(super) field: Rect,
+    pub(super) field: Field,
     x: Scale,
     y: Scale,
     x_ticks: Vec<Tick>,
@@ -30,7 +27,7 @@ impl Axes {
         let gutter = widest.unwrap_or(0).max(width(&figure.x.label)).min(columns / 3);
         // A space and the axis itself separate the labels from the field.
         let left = gutter + 2;
-        let field = Rect::new(left, 0, columns - left, height);
+        let field = Field { left, width: columns - left, height };
         let x_ticks = ticks(x, figure.x.unit, usize::from(field.width / COLUMNS_PER_TICK));
         let x_label = figure.x.label.clone();
         Self { field, x, y, x_ticks, y_ticks, x_label }
@@ -43,48 +40,49 @@ impl Axes {
 
     /// Returns the column of `position`, consistent with braille lines: two dots per column.
     pub(super) fn column(&self, position: f64) -> u16 {
-        self.field.left() + cell(position, self.field.width, 2)
+        self.field.left + cell(position, self.field.width, 2)
     }
 
     /// Returns the row of `position`: four dots per row.
     pub(super) fn row(&self, position: f64) -> u16 {
-        self.field.bottom() - 1 - cell(position, self.field.height, 4)
+        self.field.height - 1 - cell(position, self.field.height, 4)
     }
 
     pub(super) fn middle(&self, column: u16) -> f64 {
         let dots = f64::from(self.field.width) * 2.0 - 1.0;
-        (f64::from(column - self.field.left()) * 2.0 + 0.5) / dots
+        (f64::from(column - self.field.left) * 2.0 + 0.5) / dots
     }
 
-    pub(super) fn paint(&self, buffer: &mut Buffer, glyphs: Glyphs) {
-        let (vertical, horizontal, corner) = glyphs.pick(("│", "─", "└"), ("|", "-", "+"));
-        let (y_mark, x_mark) = glyphs.pick(("┤", "┬"), ("+", "+"));
-        let axis = self.field.left() - 1;
-        let base = self.field.bottom();
-        for row in self.field.top()..base {
-            buffer.set_string(axis, row, vertical, Style::new());
+    pub(super) fn paint(&self, canvas: &mut Canvas, glyphs: Glyphs) {
+        let (vertical, horizontal, corner) = glyphs.pick(('│', '─', '└'), ('|', '-', '+'));
+        let (y_mark, x_mark) = glyphs.pick(('┤', '┬'), ('+', '+'));
+        let axis = self.field.left - 1;
+        let base = self.field.height;
+        for row in 0..base {
+            canvas.set(axis, row, vertical, None);
         }
-        for column in self.field.left()..self.field.right() {
-            buffer.set_string(column, base, horizontal, Style::new());
+        for column in self.field.left..self.field.right() {
+            canvas.set(column, base, horizontal, None);
         }
-        buffer.set_string(axis, base, corner, Style::new());
+        canvas.set(axis, base, corner, None);
         for tick in &self.y_ticks {
             let row = self.row(tick.position);
-            buffer.set_string(axis, row, y_mark, Style::new());
+            canvas.set(axis, row, y_mark, None);
             let start = (axis - 1).saturating_sub(width(&tick.label));
-            buffer.set_string(start, row, &tick.label, Style::new());
+            canvas.write(start, row, &tick.label);
         }
         let labels = base + 1;
-        buffer.set_stringn(0, labels, &self.x_label, usize::from(axis), Style::new());
-        let mut free = self.field.left();
+        let x_label: String = self.x_label.chars().take(usize::from(axis)).collect();
+        canvas.write(0, labels, &x_label);
+        let mut free = self.field.left;
         for tick in &self.x_ticks {
             let column = self.column(tick.position);
-            buffer.set_string(column, base, x_mark, Style::new());
+            canvas.set(column, base, x_mark, None);
             let length = width(&tick.label);
             let end = self.field.right();
-            let start = column.saturating_sub(length / 2).max(self.field.left()).min(end.saturating_sub(length));
+            let start = column.saturating_sub(length / 2).max(self.field.left).min(end.saturating_sub(length));
             if start >= free {
-                buffer.set_string(start, labels, &tick.label, Style::new());
+                canvas.write(start, labels, &tick.label);
                 free = start + length + 1;
             }
         }

@@ -1,9 +1,8 @@
-use anstyle::{AnsiColor, Style};
-use ratatui_core::buffer::Buffer;
-use ratatui_core::layout::Rect;
+use anstyle::Style;
 
 use super::axes::Axes;
-use super::{canvas, shapes};
+use super::canvas::Canvas;
+use super::shapes;
 use crate::plot::figure::{Entry, Figure, Series, Shape, legend};
 use crate::plot::text::RenderOptions;
 
@@ -18,14 +17,14 @@ pub fn paint(figure: &Figure, options: RenderOptions) -> String {
     let columns = options.columns.clamp(MIN_COLUMNS, MAX_COLUMNS);
     let axes = Axes::new(figure, columns);
     // Below the field are its axis and the labels.
-    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, axes.field.height + 2));
-    axes.paint(&mut buffer, options.glyphs);
+    let mut canvas = Canvas::new(columns, axes.field.height + 2);
+    axes.paint(&mut canvas, options.glyphs);
     for series in &figure.series {
-        shapes::paint(series, &axes, &mut buffer, options.glyphs);
+        shapes::paint(series, &axes, &mut canvas, options.glyphs);
     }
     let mut out = format!("{}\n", figure.title);
-    out.push_str(&canvas::lines(&buffer, options));
-    out.push_str(&legend_lines(&figure.series, axes.field.left(), RenderOptions { columns, ..options }));
+    out.push_str(&canvas.lines(options));
+    out.push_str(&legend_lines(&figure.series, axes.field.left, RenderOptions { columns, ..options }));
     out
 }
 
@@ -64,8 +63,7 @@ fn entry_width(entry: &Entry<'_>, options: RenderOptions) -> usize {
 fn entry_text(entry: &Entry<'_>, options: RenderOptions) -> String {
     let mut out = String::new();
     for one in &entry.series {
-        let color = AnsiColor::try_from(one.hue.in_terminal).ok().map(Into::into);
-        let style = options.style(Style::new().fg_color(color));
+        let style = options.style(Style::new().fg_color(one.hue.in_terminal.map(Into::into)));
         out.push_str(&format!("{style}{}{style:#} ", swatch(one, options)));
     }
     out + entry.name

@@ -1,10 +1,7 @@
-use ratatui_core::buffer::Buffer;
-use ratatui_core::style::Color;
-use ratatui_core::symbols::Marker;
-use ratatui_core::widgets::Widget;
-use ratatui_widgets::canvas::{Canvas, Line};
+use anstyle::AnsiColor;
 
 use super::axes::Axes;
+use super::canvas::{BrailleLines, Canvas};
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, corners};
 use crate::plot::text::Glyphs;
 
@@ -12,44 +9,38 @@ use crate::plot::text::Glyphs;
 const SINGLE_MARGIN: u16 = 2;
 
 /// Draws one series into the field of `axes`.
-pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: Glyphs) {
+pub(super) fn paint(series: &Series, axes: &Axes, canvas: &mut Canvas, glyphs: Glyphs) {
     let color = series.hue.in_terminal;
     match &series.shape {
-        Shape::Line(points) => line(points, color, axes, buffer),
-        Shape::Steps(points) => line(&corners(points), color, axes, buffer),
-        Shape::Points(points) => marks(points, series.hue.mark, color, axes, buffer),
-        Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), color, axes, buffer),
-        Shape::Bars(bars) => vertical_bars(bars, glyphs, color, axes, buffer),
+        Shape::Line(points) => line(points, color, axes, canvas),
+        Shape::Steps(points) => line(&corners(points), color, axes, canvas),
+        Shape::Points(points) => marks(points, series.hue.mark, color, axes, canvas),
+        Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), color, axes, canvas),
+        Shape::Bars(bars) => vertical_bars(bars, glyphs, color, axes, canvas),
     }
 }
 
-fn line(points: &[Point], color: Color, axes: &Axes, buffer: &mut Buffer) {
+fn line(points: &[Point], color: Option<AnsiColor>, axes: &Axes, canvas: &mut Canvas) {
     let mut places: Vec<(f64, f64)> = points.iter().map(|point| axes.place(*point)).collect();
     if let [(x, y)] = places[..] {
         let half = f64::from(SINGLE_MARGIN) / f64::from(axes.field.width);
         places = vec![((x - half).max(0.0), y), ((x + half).min(1.0), y)];
     }
-    Canvas::default()
-        .x_bounds([0.0, 1.0])
-        .y_bounds([0.0, 1.0])
-        .marker(Marker::Braille)
-        .paint(|context| {
-            for pair in places.windows(2) {
-                let ((x1, y1), (x2, y2)) = (pair[0], pair[1]);
-                context.draw(&Line::new(x1, y1, x2, y2, color));
-            }
-        })
-        .render(axes.field, buffer);
+    let mut lines = BrailleLines::new(axes.field);
+    for pair in places.windows(2) {
+        lines.line(pair[0], pair[1]);
+    }
+    canvas.draw(&lines, color);
 }
 
-fn marks(points: &[Point], mark: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
+fn marks(points: &[Point], mark: char, color: Option<AnsiColor>, axes: &Axes, canvas: &mut Canvas) {
     for point in points {
         let (x, y) = axes.place(*point);
-        set(buffer, (axes.column(x), axes.row(y)), mark, color);
+        canvas.set(axes.column(x), axes.row(y), mark, color);
     }
 }
 
-fn band(spans: &[Span], fill: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
+fn band(spans: &[Span], fill: char, color: Option<AnsiColor>, axes: &Axes, canvas: &mut Canvas) {
     let edge = |span: &Span, y| axes.place(Point { x: span.x, y });
     let low: Vec<_> = spans.iter().map(|span| edge(span, span.low)).collect();
     let high: Vec<_> = spans.iter().map(|span| edge(span, span.high)).collect();
@@ -58,13 +49,13 @@ fn band(spans: &[Span], fill: char, color: Color, axes: &Axes, buffer: &mut Buff
     };
     let margin = if spans.len() == 1 { SINGLE_MARGIN } else { 0 };
     let field = axes.field;
-    let from = axes.column(first.0).saturating_sub(margin).max(field.left());
+    let from = axes.column(first.0).saturating_sub(margin).max(field.left);
     let to = (axes.column(last.0) + margin).min(field.right() - 1);
     for column in from..=to {
         let x = axes.middle(column);
         let (bottom, top) = (axes.row(interpolate(&low, x)), axes.row(interpolate(&high, x)));
         for row in top..=bottom {
-            set(buffer, (column, row), fill, color);
+            canvas.set(column, row, fill, color);
         }
     }
 }
@@ -79,7 +70,7 @@ fn interpolate(places: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-fn vertical_bars(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut Buffer) {
+fn vertical_bars(bars: &[Bar], glyphs: Glyphs, color: Option<AnsiColor>, axes: &Axes, canvas: &mut Canvas) {
     let levels = glyphs.levels();
     let steps = levels.len() - 1;
     let field = axes.field;
@@ -95,15 +86,9 @@ fn vertical_bars(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer
             let part = filled.saturating_sub(usize::from(up) * steps).min(steps);
             for column in first..=end {
                 if part > 0 {
-                    set(buffer, (column, field.bottom() - 1 - up), levels[part], color);
+                    canvas.set(column, field.height - 1 - up, levels[part], color);
                 }
             }
         }
-    }
-}
-
-fn set(buffer: &mut Buffer, place: (u16, u16), glyph: char, color: Color) {
-    if let Some(cell) = buffer.cell_mut(place) {
-        cell.set_char(glyph).set_fg(color);
     }
 }
