@@ -120,8 +120,10 @@ impl PolicyArgs {
 
     /// Returns the first policy flag that is present.
     pub fn first_given(&self) -> Option<&'static str> {
-        let settings = self.settings().into_iter().find(|(_, _, value)| value.is_some()).map(|(flag, ..)| flag);
-        self.policy.is_some().then_some("--policy").or(settings)
+        if self.policy.is_some() {
+            return Some("--policy");
+        }
+        self.settings().into_iter().find(|(_, _, value)| value.is_some()).map(|(flag, ..)| flag)
     }
 
     /// Returns each flag that is a setting, with its name in the policy language and its value.
@@ -142,7 +144,10 @@ impl PolicyArgs {
     /// Returns the seed passed with `--seed`, or a new random one. That is below 2⁵³, so that programs whose numbers
     /// are floating-point, such as `jq` and JavaScript, read it exactly from JSON.
     pub fn seed(&self) -> Seed {
-        self.seed.map_or_else(|| Seed::new(stagger::seed().get() >> 11), Seed::new)
+        match self.seed {
+            Some(seed) => Seed::new(seed),
+            None => Seed::new(stagger::seed().get() >> 11),
+        }
     }
 }
 

@@ -75,14 +75,18 @@ fn synopsis(command: &Command, name: &str) -> Roff {
         let long = arg.get_long().map(|long| format!("--{long}"));
         let names: Vec<_> = short.into_iter().chain(long).collect();
         for (at, name) in names.iter().enumerate() {
-            line.extend((at > 0).then(|| roman("|")));
+            if at > 0 {
+                line.push(roman("|"));
+            }
             line.push(bold(name));
         }
         if arg.get_action().takes_values() {
             let equals = if arg.is_require_equals_set() { "[=" } else { " " };
             line.push(roman(equals));
             line.push(italic(arg.get_value_names().unwrap_or_default().join(" ")));
-            line.extend(arg.is_require_equals_set().then(|| roman("]")));
+            if arg.is_require_equals_set() {
+                line.push(roman("]"));
+            }
         }
         line.push(roman("]"));
     }

@@ -69,7 +69,8 @@ fn subcommand(command: &Command, words: &[OsString]) -> Command {
 
 fn longs(arg: &Arg) -> Vec<&str> {
     let visible = arg.get_visible_aliases().unwrap_or_default();
-    arg.get_long().filter(|_| !arg.is_hide_set()).into_iter().chain(visible).collect()
+    let long = if arg.is_hide_set() { None } else { arg.get_long() };
+    long.into_iter().chain(visible).collect()
 }
 
 /// Returns whether a flag of this name would count retries, where ours counts attempts.

@@ -80,14 +80,20 @@ fn synchronization(forecast: &Forecast, first: &Row) -> Option<Note> {
 fn above_cap(forecast: &Forecast) -> Option<Note> {
     let cap = forecast.policy.cap()?;
     let most = forecast.rows.iter().map(|row| row.delay.max).max()?;
+    if most <= cap {
+        return None;
+    }
     let (jitter, shown_cap, shown_most) = (forecast.policy.jitter(), brief(cap), brief(most));
     let text = format!("jitter {jitter} can exceed the cap of {shown_cap}: delays of up to {shown_most}");
-    (most > cap).then(|| Note::new("above-cap", text))
+    Some(Note::new("above-cap", text))
 }
 
 /// Returns a note if the cap is applied after the jitter, which synchronizes clients again.
 fn at_cap(forecast: &Forecast) -> Option<Note> {
-    let cap = forecast.policy.cap().filter(|_| forecast.rows.iter().any(|row| row.delay.min < row.delay.max))?;
+    let cap = forecast.policy.cap()?;
+    if forecast.rows.iter().all(|row| row.delay.min == row.delay.max) {
+        return None;
+    }
     let row = forecast.rows.iter().find(|row| row.delay.p90 == cap)?;
     let (retry, longest, jitter) = (row.retry, brief(row.delay.max), forecast.policy.jitter());
     let text = format!(

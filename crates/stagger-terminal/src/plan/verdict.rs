@@ -90,7 +90,7 @@ impl Check {
         let (drawn_min, drawn_max) = (*drawn.first()?, *drawn.last()?);
         let (min, max) = (row.delay.min, row.delay.max);
         let fixed = min == max && drawn_min == min && drawn_max == max;
-        let fit = (!fixed).then(|| GoodnessOfFit::new(curve, (min, max), &drawn));
+        let fit = if fixed { None } else { Some(GoodnessOfFit::new(curve, (min, max), &drawn)) };
         Some(Self { retry: row.retry, min, max, drawn_min, drawn_max, fit })
     }
 }

@@ -196,18 +196,16 @@ fn tick_values(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
 }
 
 fn even(scale: Scale, unit: Unit, max: usize) -> Vec<f64> {
-    let mut steps = unit.steps();
-    let found = steps.find_map(|step| {
+    for step in unit.steps() {
         // Whole multiples of the step, so that rounding errors do not accumulate.
         let first = (scale.low / step - ROUNDING).ceil();
         let last = (scale.high / step + ROUNDING).floor();
         let count = last - first + 1.0;
-        (count <= max as f64).then(|| {
-            let multiples = (0..count as usize).map(|i| first + i as f64);
-            multiples.map(|k| k * step).collect()
-        })
-    });
-    found.unwrap_or_default()
+        if count <= max as f64 {
+            return (0..count as usize).map(|i| (first + i as f64) * step).collect();
+        }
+    }
+    Vec::new()
 }
 
 /// Tolerance for values at the ends of the scale, in steps.

@@ -41,10 +41,11 @@ fn table(list: &[Control<'_>], stored: Option<&Stored>) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     if let Some(ends_in) = stored.and_then(|stored| stored.ends_in) {
-        let _ = match ends_in.is_zero() {
-            true => writeln!(text, "They have ended: every target is enforced."),
-            false => writeln!(text, "They end in {}.", short(ends_in)),
-        };
+        if ends_in.is_zero() {
+            text.push_str("They have ended: every target is enforced.\n");
+        } else {
+            text.push_str(&format!("They end in {}.\n", short(ends_in)));
+        }
     }
     text
 }
@@ -76,12 +77,11 @@ struct Entry<'a> {
 }
 
 fn json(list: &[Control<'_>], stored: Option<&Stored>) -> Result<String, CliError> {
-    let entry = |control: &'_ Control<'_>| -> (f64, &'static str) {
-        (f64::from(control.setting.share().as_millionths()) / 1e6, control.setting.mode().name())
-    };
-    let controls = list.iter().map(|control| {
-        let (share, mode) = entry(control);
-        Entry { target: &control.target, mode, share, note: control.note }
+    let controls = list.iter().map(|control| Entry {
+        target: &control.target,
+        mode: control.setting.mode().name(),
+        share: f64::from(control.setting.share().as_millionths()) / 1e6,
+        note: control.note,
     });
     let seconds = |length: Option<Duration>| length.map(|length| length.as_secs_f64());
     let stored = stored.map(|stored| StoredEntry { age_s: seconds(stored.age), ends_in_s: seconds(stored.ends_in) });

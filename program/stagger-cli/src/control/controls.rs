@@ -140,9 +140,11 @@ fn check(entries: &[String]) -> Result<(), CliError> {
 pub(super) fn note(args: &ControlArgs) -> Result<String, CliError> {
     let user = || std::env::var("USER").ok().filter(|user| !user.contains(char::is_control));
     let mut note = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let words = [args.by.clone().or_else(user), args.reason.clone().map(|reason| format!(": {reason}"))];
-    for (word, separator) in words.iter().zip([" ", ""]) {
-        note += word.as_deref().map(|word| format!("{separator}{word}")).unwrap_or_default().as_str();
+    if let Some(author) = args.by.clone().or_else(user) {
+        note += &format!(" {author}");
+    }
+    if let Some(reason) = &args.reason {
+        note += &format!(": {reason}");
     }
     if note.contains(char::is_control) {
         return Err(CliError::usage("--by and --reason: a comment is one line; remove the line break"));

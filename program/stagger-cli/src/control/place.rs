@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 #[cfg(feature = "fleet")]
 use stagger_redis::{ControlStore, ControlStoreError, StoredControls};
@@ -53,8 +53,10 @@ fn write(path: &Path, text: &str, permissions: Option<Permissions>) -> Result<()
     // A link stays one.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |error| CliError::io(format_args!("cannot write {}", path.display()), error);
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
     let mut file = NamedTempFile::new_in(directory).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     if let Some(permissions) = permissions.or_else(readable_by_all) {

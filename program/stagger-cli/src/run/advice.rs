@@ -43,7 +43,10 @@ impl AdviceFile {
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix("stagger-advice-");
         // In a container whose files are read-only, this one place is writable on Linux.
-        let file = builder.tempfile().or_else(|error| builder.tempfile_in("/dev/shm").map_err(|_| error))?;
+        let file = match builder.tempfile() {
+            Ok(file) => file,
+            Err(error) => builder.tempfile_in("/dev/shm").map_err(|_| error)?,
+        };
         Ok(Self { file })
     }
 
@@ -89,8 +92,12 @@ impl AdviceFile {
         // What is appended from now on is not awaited.
         let advice = read(&mut BufReader::new((&file).take(len.min(max_len))));
         let _ = file.set_len(0);
-        let advice = advice.unwrap_or_default();
-        Ok(Advice { response: advice.response.filter(|_| len <= max_len), ..advice })
+        let mut advice = advice.unwrap_or_default();
+        if len > max_len {
+            // Which response is the last one is unknown.
+            advice.response = None;
+        }
+        Ok(advice)
     }
 
     /// Opens the file by path, because the command may have replaced or removed it. Returns its length, too.
@@ -123,19 +130,28 @@ impl Advice {
     }
 
     fn instruct(&mut self, line: &str) {
-        let length = line.split_once('=').filter(|(key, _)| key.trim() == "retry-after");
-        match length.map(|(_, length)| parse_duration(length)) {
-            _ if line.is_empty() => {}
-            Some(Ok(Some(length))) => self.retry_after = Some(length),
-            // "retry-after=never"
-            Some(Ok(None)) => self.stop = true,
-            None if line == "stop" => self.stop = true,
-            Some(Err(_)) | None if self.unknown.len() < MAX_UNKNOWN => {
-                // What is not printable may come from a server.
-                let shown = line.chars().take(40).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
-                self.unknown.push(shown.collect());
+        if line.is_empty() {
+            return;
+        }
+        if line == "stop" {
+            self.stop = true;
+            return;
+        }
+        if let Some((key, length)) = line.split_once('=')
+            && key.trim() == "retry-after"
+            && let Ok(length) = parse_duration(length)
+        {
+            match length {
+                Some(length) => self.retry_after = Some(length),
+                // "retry-after=never"
+                None => self.stop = true,
             }
-            _ => {}
+            return;
+        }
+        if self.unknown.len() < MAX_UNKNOWN {
+            // What is not printable may come from a server.
+            let shown = line.chars().take(40).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+            self.unknown.push(shown.collect());
         }
     }
 }

@@ -139,10 +139,12 @@ impl<'a> Attempt<'a> {
         let phase = self.phase;
         match phase {
             Phase::Running { until } if self.status.is_none() => {
-                self.timed_out = if self.run_ends_at.is_some_and(|end| now >= end) {
+                self.timed_out = if is_past(self.run_ends_at, now) {
                     Some(TimedOut::Run)
+                } else if is_past(until, now) {
+                    Some(TimedOut::Attempt)
                 } else {
-                    until.filter(|until| now >= *until).map(|_| TimedOut::Attempt)
+                    None
                 };
                 if self.timed_out.is_some() {
                     self.terminate(self.termination.signal, now, logger);
@@ -188,10 +190,11 @@ impl<'a> Attempt<'a> {
         };
         // A deadline in the past has been handled; only other events are awaited.
         let deadline = deadline.filter(|at| *at > now);
-        let next_poll = (self.status.is_some() && !matches!(self.phase, Phase::Running { .. })).then(|| {
+        let mut next_poll = None;
+        if self.status.is_some() && !matches!(self.phase, Phase::Running { .. }) {
             self.poll_interval = (self.poll_interval * 2).min(MAX_POLL_INTERVAL);
-            now.saturating_add(self.poll_interval)
-        });
+            next_poll = Some(now.saturating_add(self.poll_interval));
+        }
         let next = [deadline, next_poll, self.idle_deadline(), context.logger.next_tick()].into_iter().flatten().min();
 
         let poll_fds = [self.stdout.poll_fd(), self.stderr.poll_fd()];
@@ -221,7 +224,10 @@ impl<'a> Attempt<'a> {
     /// Returns when to stop reading idle streams; `None` while a slow reader blocks them, unless the run must end.
     fn idle_deadline(&self) -> Option<Instant> {
         let is_blocked = self.stdout.is_blocked() || self.stderr.is_blocked();
-        self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.idle_deadline)
+        if is_blocked && self.interrupted.is_none() {
+            return None;
+        }
+        self.drain.map(|drain| drain.idle_deadline)
     }
 
     fn bytes_seen(&self) -> u64 {
@@ -231,7 +237,9 @@ impl<'a> Attempt<'a> {
     /// Records progress of a stream, and closes both if draining has reached its byte limit.
     fn on_stream_progress(&mut self, now: Instant) {
         let bytes_seen = self.bytes_seen();
-        if self.drain.as_mut().is_some_and(|drain| !drain.on_progress(now, bytes_seen)) {
+        if let Some(drain) = &mut self.drain
+            && !drain.on_progress(now, bytes_seen)
+        {
             self.stdout.close();
             self.stderr.close();
         }
@@ -343,7 +351,7 @@ impl<'a> Attempt<'a> {
             }
         };
         let was_terminated = !matches!(self.phase, Phase::Running { .. } | Phase::Lingering { .. });
-        let background = (!was_terminated && !self.child.is_gone()).then_some(self.child);
+        let background = if was_terminated || self.child.is_gone() { None } else { Some(self.child) };
         Finished {
             status,
             timed_out: self.timed_out,
@@ -367,6 +375,11 @@ fn cannot_hold(error: &io::Error) -> CliError {
         "cannot hold the command's output in {}: {error}; free space there, or set TMPDIR to another directory",
         place.display()
     ))
+}
+
+/// Returns whether a deadline has passed; `None` is never.
+fn is_past(deadline: Option<Instant>, now: Instant) -> bool {
+    deadline.is_some_and(|deadline| now >= deadline)
 }
 
 /// Returns the earlier of two deadlines; `None` is never.

@@ -83,7 +83,7 @@ impl Child {
     /// Sends `signal` to the command and its descendants. Succeeds if none are left; fails if this user may not signal
     /// one of them (`sudo`).
     pub(super) fn signal(&mut self, signal: Signal, reach: Reach) -> io::Result<()> {
-        let root = (!self.reaped).then_some(self.pid);
+        let root = if self.reaped { None } else { Some(self.pid) };
         if reach == Reach::All || self.group == ProcessGroup::Shared {
             if self.reaped && self.descendants.is_known_empty() {
                 return Ok(());

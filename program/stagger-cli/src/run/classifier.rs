@@ -84,7 +84,9 @@ impl Classifier {
         if success_contradicted {
             return Classification::Retry;
         }
-        match observation.http.verdict.filter(|_| self.is_default && retry_if.is_none()) {
+        // Sets and patterns that the user has given take precedence over what HTTP says.
+        let verdict = if self.is_default && retry_if.is_none() { observation.http.verdict } else { None };
+        match verdict {
             Some(Verdict::Permanent(reason)) => return Classification::Stop(reason),
             Some(Verdict::Retryable(_)) => {}
             None if self.retry_on.contains(status) => {}

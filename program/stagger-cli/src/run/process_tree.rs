@@ -66,7 +66,7 @@ impl ProcessTree {
     /// Creates the tree of a command that is started next. Whatever descends from this process already is not part of
     /// it.
     pub(super) fn before_start(adopts_orphans: bool) -> Self {
-        let adopter = adopts_orphans.then(|| raw(getpid()));
+        let adopter = if adopts_orphans { Some(raw(getpid())) } else { None };
         let mut others = Vec::new();
         if adopts_orphans && has_children() {
             others = live_processes().into_iter().filter(|p| Some(p.parent) == adopter).collect();
@@ -150,7 +150,7 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
     let group = fields.next()?.parse().ok()?;
     // proc(5): state is field 3, parent 4, group 5, start time 22.
     let start = fields.nth(22 - 6)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(Process { pid, parent, group, start })
+    if matches!(state, "Z" | "X") { None } else { Some(Process { pid, parent, group, start }) }
 }
 
 /// Maximum number of processes that one call reaps, so that a storm of them cannot hold up time limits and signals.

@@ -132,7 +132,10 @@ impl<'a> Runner<'a> {
         let released = Self::release(&mut finished, outcome, context);
         let outcome = released.map_err(|error| CliError::io("cannot write the command's output", error))?;
         if !matches!(outcome, AttemptOutcome::Success | AttemptOutcome::Interrupted(_)) {
-            let written = position.zip(stdout_position()).map_or(0, |(before, now)| now.saturating_sub(before));
+            let written = match (position, stdout_position()) {
+                (Some(before), Some(now)) => now.saturating_sub(before),
+                _ => 0,
+            };
             let retries = matches!(outcome, AttemptOutcome::Retry { .. } | AttemptOutcome::RepeatSuccess)
                 && count.max.is_none_or(|max| count.n < max.get());
             self.note_partial_output(written.max(finished.stdout.bytes_seen), retries, context);

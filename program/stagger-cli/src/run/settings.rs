@@ -53,8 +53,11 @@ impl<'a> Settings<'a> {
             None if until.is_some() => parse_flag("--retry-on", "any")?,
             None => parse_flag("--retry-on", "fail,timeout,signal")?,
         };
-        let http = args.http.then(|| HttpClient::recognize(&args.command, args.idempotent)).transpose()?;
-        if let (Some(client), StdinMode::Inherit) = (http.as_ref().and_then(HttpClient::reads_stdin), args.stdin) {
+        let http = if args.http { Some(HttpClient::recognize(&args.command, args.idempotent)?) } else { None };
+        if args.stdin == StdinMode::Inherit
+            && let Some(http) = &http
+            && let Some(client) = http.reads_stdin()
+        {
             return Err(flag_error(
                 "--stdin inherit",
                 format_args!(
@@ -65,7 +68,10 @@ impl<'a> Settings<'a> {
         }
         let classifier = Classifier {
             is_default: until.is_none() && args.retry_on.is_none(),
-            until: until.map_or_else(|| parse_flag("--until", "success"), Ok)?,
+            until: match until {
+                Some(until) => until,
+                None => parse_flag("--until", "success")?,
+            },
             retry_on,
             stop_on: args.stop_on.as_deref().map(|text| parse_flag("--stop-on", text)).transpose()?,
             not_retried_by_default: parse_flag("--stop-on", NOT_RETRIED_BY_DEFAULT)?,
@@ -136,8 +142,8 @@ fn duration_flag(flag: &str, text: &str) -> Result<Option<Duration>, CliError> {
 
 /// Parses a time limit, which must not be zero: for GNU `timeout` that is no limit.
 fn time_limit_flag(flag: &str, text: Option<&str>) -> Result<Option<Duration>, CliError> {
-    let limit = text.map_or(Ok(None), |text| duration_flag(flag, text))?;
-    match limit {
+    let Some(text) = text else { return Ok(None) };
+    match duration_flag(flag, text)? {
         Some(Duration::ZERO) => {
             Err(flag_error(flag, "no command ends within 0s; use a longer time, or inf for no limit"))
         }

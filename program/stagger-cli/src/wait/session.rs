@@ -4,7 +4,6 @@ use core::pin::pin;
 use core::time::Duration;
 
 use futures_util::future::{select_ok, try_join_all};
-use stagger_core::Policy;
 use stagger_terminal::output::line::REDRAW_INTERVAL;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -36,7 +35,7 @@ pub(super) async fn run<C: AsyncFn() -> Result<Ready, Failure>>(
     log: &RefCell<Log>,
     signal: impl Future<Output = i32>,
 ) -> Verdict {
-    log.borrow_mut().start(policy(settings));
+    log.borrow_mut().start(&settings.policy);
     let waits = checks.iter().enumerate().map(|(index, check)| {
         // Numbered, so that clients with one seed do not ask all targets at the same time.
         let seed = settings.seed.for_call(u64::try_from(index).unwrap_or(u64::MAX));
@@ -78,10 +77,6 @@ impl Verdict {
         };
         Ending { exit, signal: signal_name, why }
     }
-}
-
-fn policy<'a>(settings: &'a Settings<'_>) -> &'a Policy {
-    &settings.policy
 }
 
 /// Waits until all are ready, or any; an error ends it if the others cannot change the result.

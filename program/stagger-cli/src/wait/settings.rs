@@ -204,7 +204,7 @@ fn range(element: &str) -> Option<RangeInclusive<u16>> {
     }
     let (first, last) = element.split_once('-').unwrap_or((element, element));
     let range = status(first)?..=status(last)?;
-    (!range.is_empty()).then_some(range)
+    if range.is_empty() { None } else { Some(range) }
 }
 
 fn status(text: &str) -> Option<u16> {

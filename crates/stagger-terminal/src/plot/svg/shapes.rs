@@ -71,9 +71,14 @@ pub(super) fn swatch(series: &Series, at: (f64, f64)) -> Element {
 }
 
 fn line(series: &Series, places: &[(f64, f64)]) -> Element {
-    let lone =
-        places.first().filter(|_| places.len() == 1).map(|(x, y)| [(x - SINGLE_MARGIN, *y), (x + SINGLE_MARGIN, *y)]);
-    let places = lone.as_ref().map_or(places, |dash| dash.as_slice());
+    let dash;
+    let places = match places {
+        [(x, y)] => {
+            dash = [(x - SINGLE_MARGIN, *y), (x + SINGLE_MARGIN, *y)];
+            &dash
+        }
+        places => places,
+    };
     let width = match series.weight {
         Weight::Strong => 2.5,
         Weight::Light => 1.4,

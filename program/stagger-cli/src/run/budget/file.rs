@@ -64,13 +64,13 @@ impl BudgetFile {
         let stored = Record::parse(&bytes);
         let now = now();
         let was_damaged = stored.is_none() && !bytes.is_empty();
-        let state = stored.as_ref().filter(|stored| stored.boot == self.boot).map(|stored| {
-            // A clock that has stepped back earns nothing, and goes on from here.
-            TokensState::new(stored.state.millionths, stored.state.refilled.map(|refilled| refilled.min(now)))
-        });
-        let bucket = match state {
-            Some(state) => limits.restore(state),
-            None => limits.build(),
+        let bucket = match &stored {
+            Some(Record { boot, state }) if *boot == self.boot => {
+                // A clock that has stepped back earns nothing, and goes on from here.
+                let refilled = state.refilled.map(|refilled| refilled.min(now));
+                limits.restore(TokensState::new(state.millionths, refilled))
+            }
+            _ => limits.build(),
         };
         let bucket = bucket.map_err(|error| Unusable::Io(io::Error::other(error)))?;
         let value = used(&bucket, now);
@@ -158,7 +158,7 @@ impl Record {
         };
         let record = Self { boot: boot.to_owned(), state: TokensState::new(millionths.parse().ok()?, refilled) };
         let is_same = [program, version] == HEAD && record.to_bytes() == bytes;
-        is_same.then_some(record)
+        if is_same { Some(record) } else { None }
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {

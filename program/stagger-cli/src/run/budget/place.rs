@@ -55,10 +55,9 @@ impl StoreAddress {
     /// Parses an address.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let usage = |problem: &str| format!("{problem}; write redis://HOST/NAME or redis://HOST:PORT/DATABASE/NAME");
-        let (scheme, rest) = text
-            .split_once("://")
-            .filter(|_| Self::is_address(text))
-            .ok_or_else(|| usage("the address does not begin with redis:// or rediss://"))?;
+        let Some((scheme @ ("redis" | "rediss"), rest)) = text.split_once("://") else {
+            return Err(usage("the address does not begin with redis:// or rediss://"));
+        };
         let (authority, path) = rest.split_once('/').ok_or_else(|| usage("the address has no name"))?;
         // The user's password may contain an @.
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -102,12 +101,13 @@ fn check_name(name: &str) -> Result<(), String> {
     let is_name = name.len() <= LONGEST_NAME
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    is_name.then_some(()).ok_or_else(|| {
-        format!(
-            "`{name}` is not a name; use up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, the first a letter \
+    if is_name {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` is not a name; use up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, the first a letter \
              or digit"
-        )
-    })
+    ))
 }
 
 #[cfg(test)]

@@ -35,8 +35,11 @@ pub(super) struct OwnRetries {
 impl Arguments {
     pub(super) fn idempotency(&self) -> Idempotency {
         let Some(method) = &self.method else { return Idempotency::OnlyIfUnsent };
-        let key = self.has_key.then(|| (header::IDEMPOTENCY_KEY, HeaderValue::from_static("present")));
-        Idempotency::from_request(method, &HeaderMap::from_iter(key))
+        let mut headers = HeaderMap::new();
+        if self.has_key {
+            headers.insert(header::IDEMPOTENCY_KEY, HeaderValue::from_static("present"));
+        }
+        Idempotency::from_request(method, &headers)
     }
 }
 

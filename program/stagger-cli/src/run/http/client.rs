@@ -109,7 +109,7 @@ impl HttpClient {
 
     /// Returns the name of a client that reads a part of its request from standard input.
     pub(crate) fn reads_stdin(&self) -> Option<&'static str> {
-        self.arguments.reads_stdin.then(|| self.kind.name())
+        if self.arguments.reads_stdin { Some(self.kind.name()) } else { None }
     }
 
     /// Returns a note for a client that retries by itself.

@@ -145,7 +145,7 @@ impl Request {
             None => Some(by_body),
         };
         Arguments {
-            method: method.filter(|_| !self.is_unknown),
+            method: if self.is_unknown { None } else { method },
             has_key: self.has_key,
             reads_stdin: self.reads_stdin,
             reads_descriptor: self.reads_descriptor,
@@ -153,7 +153,7 @@ impl Request {
             own_retries: self
                 .own_retries
                 .map(|times| OwnRetries { setting: format!("--retry {times}"), remedy: "remove --retry" }),
-            conflict: self.writes_headers.then_some("-D (--dump-header)"),
+            conflict: if self.writes_headers { Some("-D (--dump-header)") } else { None },
             prints_headers: false,
             options_end,
         }
@@ -240,7 +240,13 @@ const FLAGS: &str = "
 /// Returns whether a long option takes a value; `None` for an unknown option.
 pub(super) fn takes_value(name: &str) -> Option<bool> {
     let is_in = |list: &str| list.split_ascii_whitespace().any(|option| option == name);
-    if is_in(WITH_VALUE) { Some(true) } else { is_in(FLAGS).then_some(false) }
+    if is_in(WITH_VALUE) {
+        Some(true)
+    } else if is_in(FLAGS) {
+        Some(false)
+    } else {
+        None
+    }
 }
 
 /// Short options with a value, the rest of the word or the next one.

@@ -42,9 +42,12 @@ impl Finding {
     pub(crate) fn new(client: Option<&HttpClient>, ended: AttemptStatus, response: Option<&Response>) -> Self {
         let idempotency = client.map_or(Idempotency::Declared, HttpClient::idempotency);
         let http_status = response.and_then(|response| response.status);
-        let failed = response.filter(|_| http_status.is_some_and(|status| status.as_u16() >= 400));
+        let failed = match http_status {
+            Some(status) if status.as_u16() >= 400 => response,
+            _ => None,
+        };
         // A redirect and a success are no failures, so what their headers ask for is meant for others.
-        let hinting = failed.or_else(|| response.filter(|_| http_status.is_none()));
+        let hinting = if http_status.is_none() { response } else { failed };
         let hint = hinting.and_then(|response| hint::server_hint(&response.headers, SystemTime::now));
         let status = match ended {
             AttemptStatus::Exit(0) if client.is_some() && failed.is_some() => AttemptStatus::Exit(FAILED_RESPONSE_CODE),
@@ -58,14 +61,14 @@ impl Finding {
             }
             _ => RequestProgress::MaybeProcessed,
         };
-        let verdict = match (failed.zip(http_status), client, ended) {
-            (Some((response, code)), ..) => {
+        let verdict = match (failed, http_status, client, ended) {
+            (Some(response), Some(code), ..) => {
                 match status::response_outcome(code, &response.headers, idempotency, hint) {
                     Outcome::Failed { kind, .. } => Some(Verdict::Retryable(kind)),
                     _ => Some(Verdict::Permanent(NoRetryReason::HttpStatus)),
                 }
             }
-            (None, Some(client), AttemptStatus::Exit(code @ 1..)) => Some(if client.is_transient(code) {
+            (None, _, Some(client), AttemptStatus::Exit(code @ 1..)) => Some(if client.is_transient(code) {
                 Verdict::Retryable(FailureKind::Transient)
             } else {
                 Verdict::Permanent(NoRetryReason::HttpExit)

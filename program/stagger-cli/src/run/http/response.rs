@@ -107,7 +107,7 @@ fn status_of(line: &[u8]) -> Option<StatusCode> {
     let rest = rest.trim_ascii_start();
     let (code, reason) = rest.split_at_checked(3)?;
     let is_complete = reason.first().is_none_or(|&byte| byte == b' ');
-    StatusCode::from_bytes(code).ok().filter(|_| is_version && is_complete)
+    if is_version && is_complete { StatusCode::from_bytes(code).ok() } else { None }
 }
 
 /// Parses a header line.

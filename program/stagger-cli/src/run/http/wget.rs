@@ -125,13 +125,15 @@ pub(super) fn parse(words: &[OsString]) -> Arguments {
             _ => {}
         }
     }
-    let own_retries = (tries != "1").then(|| OwnRetries {
-        setting: if tries == DEFAULT_TRIES { "20 tries by default".to_owned() } else { format!("--tries={tries}") },
-        remedy: "add --tries=1",
-    });
+    let setting = match &*tries {
+        "1" => None,
+        DEFAULT_TRIES => Some("20 tries by default".to_owned()),
+        tries => Some(format!("--tries={tries}")),
+    };
+    let own_retries = setting.map(|setting| OwnRetries { setting, remedy: "add --tries=1" });
     // Options are allowed everywhere, so they are added in front.
     Arguments {
-        method: method.filter(|_| !is_unknown),
+        method: if is_unknown { None } else { method },
         has_key,
         reads_stdin,
         reads_descriptor,

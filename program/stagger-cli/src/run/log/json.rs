@@ -106,8 +106,11 @@ const REPORT_SCHEMA: &str = "stagger.run-report/1";
 impl Report {
     /// Opens the destination before the run, so that an error is reported early.
     pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
-        let create = |path: &Path| fd::open_to_write("--report", path, OpenOptions::new().write(true).truncate(true));
-        let file = Some(path).filter(|path| *path != Path::new("-")).map(create).transpose()?;
+        let file = if path == Path::new("-") {
+            None
+        } else {
+            Some(fd::open_to_write("--report", path, OpenOptions::new().write(true).truncate(true))?)
+        };
         Ok(Self { file, attempts: VecDeque::new(), omitted: 0 })
     }
 

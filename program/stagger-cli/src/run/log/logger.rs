@@ -91,9 +91,9 @@ impl Logger {
             }
             LogStyle::Json(run) => self.write_line(json::line(event, run, SystemTime::now())),
             &LogStyle::Off { color } => {
-                let warning = Some(event).filter(|event| matches!(event, Event::Warning { .. }));
-                let line = warning.and_then(|event| key_value::line(event, self.verbose));
-                self.write_line(line.map(|line| line.render(usize::MAX, color)));
+                if matches!(event, Event::Warning { .. }) {
+                    self.write_line(key_value::line(event, self.verbose).map(|line| line.render(usize::MAX, color)));
+                }
             }
         }
     }

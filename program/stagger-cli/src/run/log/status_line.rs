@@ -47,7 +47,10 @@ impl StatusLine {
     }
 
     pub(super) fn tick(&mut self, now: Instant) -> Option<Line> {
-        let activity = self.activity.filter(|_| now >= self.due)?;
+        let activity = self.activity?;
+        if now < self.due {
+            return None;
+        }
         self.due = now.saturating_add(REDRAW_INTERVAL);
         self.frame += 1;
         Some(self.line(activity, now))
