@@ -1,4 +1,4 @@
-//! Loop gains: those of published systems, and the borders that are at a gain of 1. `stagger-truth` compares them with runs
+//! Loop gains: those of published systems, and the borders that are at a gain of 1. the laws of `stagger-lint` compare them with runs
 //! of random systems.
 
 use core::time::Duration;

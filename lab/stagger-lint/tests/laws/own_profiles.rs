@@ -1,19 +1,10 @@
-//! Our own profiles, and what they were before the law about them.
+//! Our own profiles: what they were before the law about them, their criterion, and the figures of the guide.
 
 use stagger::{Policy, Seed, profile};
-use stagger_truth::criterion::CALLS;
-use stagger_truth::grid::{Figures, Grid, Kind};
-use stagger_truth::laws::profiles::{PROFILES, dominates};
 
-#[test]
-fn no_policy_dominates_a_profile_of_ours() {
-    let trial = PROFILES.trial(0..100, None);
-    assert!(trial.broken.is_empty(), "{trial}");
-    assert!(trial.tried() == 100, "{trial}");
-    for word in ["a profile of the registry", "a neighbor", "a random policy"] {
-        assert!(trial.counts.get(&(true, word)).is_some_and(|count| *count >= 10), "{word}: {trial}");
-    }
-}
+use super::criterion::CALLS;
+use super::grid::{Figures, Grid, Kind};
+use super::profiles::dominates;
 
 /// What the profiles were when they had no criterion, and what was better in every figure.
 #[test]
@@ -57,7 +48,7 @@ fn our_profiles_for_calls_are_chosen_by_their_criterion() {
 /// The tables of the guide, "How the profiles were chosen".
 #[test]
 fn the_guide_has_the_figures() {
-    const GUIDE: &str = include_str!("../../../docs/guide/choosing.md");
+    const GUIDE: &str = include_str!("../../../../docs/guide/choosing.md");
     let mut rows = 0;
     let mut grid = None;
     for line in GUIDE.lines() {

@@ -6,11 +6,11 @@ use stagger::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tok
 use stagger::{Budget, Policy, Ratio, Retrier, Seed};
 use stagger_sim::outage::ProcessGuards;
 
-use crate::draws::Draws;
+use super::super::draws::Draws;
 
 /// The guards of a client process, which the simulator and a retrier are given alike.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GuardSettings {
+pub(crate) struct GuardSettings {
     budget: Option<BudgetSettings>,
     breaker: Option<BreakerSettings>,
 }
@@ -37,7 +37,7 @@ struct BreakerSettings {
 }
 
 impl GuardSettings {
-    pub(super) fn draw(draws: &mut Draws) -> Self {
+    pub(crate) fn draw(draws: &mut Draws) -> Self {
         Self {
             budget: draws.is(0.6).then(|| BudgetSettings::draw(draws)),
             breaker: draws.is(0.3).then(|| BreakerSettings::draw(draws)),
@@ -45,7 +45,7 @@ impl GuardSettings {
     }
 
     /// Returns what the guards are: a word for the count of the cases.
-    pub(super) const fn kind(&self) -> &'static str {
+    pub(crate) const fn kind(&self) -> &'static str {
         match (self.budget, self.breaker) {
             (None, None) => "without guards",
             (Some(_), None) => "with a budget",
@@ -55,7 +55,7 @@ impl GuardSettings {
     }
 
     /// Returns the guards of a simulated process.
-    pub(super) fn process(self, seed: Seed) -> ProcessGuards {
+    pub(crate) fn process(self, seed: Seed) -> ProcessGuards {
         let guards = match self.budget {
             Some(budget) => budget.guard(ProcessGuards::none(), seed.for_call(0)),
             None => ProcessGuards::none(),
@@ -67,7 +67,7 @@ impl GuardSettings {
     }
 
     /// Adds the guards of a process to its retrier.
-    pub(super) fn retrier(self, retrier: Retrier, seed: Seed) -> Retrier {
+    pub(crate) fn retrier(self, retrier: Retrier, seed: Seed) -> Retrier {
         let retrier = match self.budget {
             Some(budget) => budget.guard(retrier, seed.for_call(0)),
             None => retrier,

@@ -1,21 +1,21 @@
 use stagger::Seed;
 
-use crate::draws::Draws;
+use super::super::draws::Draws;
 
 /// A figure that is compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measure {
-    pub(super) name: &'static str,
+pub(crate) struct Measure {
+    pub(crate) name: &'static str,
     /// A difference that says nothing, because tokio's timer has a resolution of a millisecond: absolute, and relative
     /// to the figure.
-    pub(super) tolerance: [f64; 2],
+    pub(crate) tolerance: [f64; 2],
 }
 
 /// The number of runs of the simulator and of real tasks: at first, and again as long as they may differ.
 const RUNS: [[u64; 2]; 3] = [[16, 4], [64, 16], [128, 48]];
 
 /// Number of standard errors within which the means are equal.
-pub(super) const STANDARD_ERRORS: f64 = 4.0;
+pub(crate) const STANDARD_ERRORS: f64 = 4.0;
 /// Number of standard errors from which on a figure is compared again, in more runs.
 const SUSPICIOUS: f64 = 2.5;
 
@@ -24,7 +24,7 @@ const SUSPICIOUS: f64 = 2.5;
 ///
 /// # Errors
 /// Returns the figures that differ.
-pub(super) fn compare<const N: usize>(
+pub(crate) fn compare<const N: usize>(
     measures: &[Measure; N],
     draws: &mut Draws,
     simulated: impl Fn(Seed) -> [f64; N],
@@ -54,7 +54,7 @@ pub(super) fn compare<const N: usize>(
 }
 
 /// The difference of two means.
-pub(super) struct Difference {
+pub(crate) struct Difference {
     simulated: f64,
     real: f64,
     standard_error: f64,
@@ -68,7 +68,7 @@ impl Difference {
 
     /// The difference between the mean of real runs and one that was found in this number of other simulations;
     /// `simulated` only tells how much it varies.
-    pub(super) fn of_mean(said: f64, runs: u32, simulated: &[f64], real: &[f64]) -> Self {
+    pub(crate) fn of_mean(said: f64, runs: u32, simulated: &[f64], real: &[f64]) -> Self {
         let squares = |runs: &[f64]| runs.iter().map(|run| (run - mean(runs)).powi(2)).sum::<f64>();
         let [one, other] = [simulated.len() as f64, real.len() as f64];
         let variance = (squares(simulated) + squares(real)) / (one + other - 2.0);
@@ -77,7 +77,7 @@ impl Difference {
     }
 
     /// Returns whether the means differ by more than this number of standard errors and the tolerance.
-    pub(super) fn exceeds(&self, standard_errors: f64, measure: &Measure) -> bool {
+    pub(crate) fn exceeds(&self, standard_errors: f64, measure: &Measure) -> bool {
         let [absolute, relative] = measure.tolerance;
         let tolerance = absolute + relative * self.real.abs();
         (self.simulated - self.real).abs() > standard_errors * self.standard_error + tolerance

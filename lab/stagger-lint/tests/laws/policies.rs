@@ -4,19 +4,19 @@ use core::time::Duration;
 
 use stagger::{Jitter, Policy, PolicyBuilder, Ratio, profile::Profile};
 
-use crate::draws::Draws;
+use super::draws::Draws;
 
 /// The range of the first delays, in seconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Delays {
+pub(crate) struct Delays {
     /// The shortest.
-    pub shortest: f64,
+    pub(crate) shortest: f64,
     /// The longest; caps are up to a hundred times as long.
-    pub longest: f64,
+    pub(crate) longest: f64,
 }
 
 /// Draws a policy of any kind: a profile of the registry with other settings, or one of each backoff with any jitter.
-pub fn any(draws: &mut Draws, delays: Delays) -> Policy {
+pub(crate) fn any(draws: &mut Draws, delays: Delays) -> Policy {
     loop {
         // Settings may contradict each other; most do not.
         if let Some(policy) = attempt(draws, delays) {

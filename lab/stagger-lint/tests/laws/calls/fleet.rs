@@ -10,17 +10,17 @@ use stagger::{Outcome, Policy, Retrier, Seed, ServerHint};
 use stagger_sim::reconnect::{Acceptor, FirstAttempt, ReconnectFigures, ReconnectScenario, RetryAfter};
 use tokio::sync::Notify;
 
+use super::super::draws::Draws;
+use super::super::law::{Law, Verdict};
 use super::comparison::{Measure, compare};
 use super::policies;
 use super::virtual_time::{self, VirtualTime};
-use crate::draws::Draws;
-use crate::law::{Law, Verdict};
 
 /// What calls do after a mass disconnect.
 pub(crate) const CALLS: Law = Law {
     name: "calls",
     statement: "a mass disconnect is simulated as it happens to tasks that call retry()",
-    share: 4,
+    share: 12,
     case: |seed| case(seed, Kind::Calls),
 };
 
@@ -28,7 +28,7 @@ pub(crate) const CALLS: Law = Law {
 pub(crate) const CONNECTIONS: Law = Law {
     name: "connections",
     statement: "a mass disconnect is simulated as it happens to tasks with a Reconnect",
-    share: 4,
+    share: 12,
     case: |seed| case(seed, Kind::Connections),
 };
 
@@ -49,26 +49,26 @@ const FIGURES: [Measure; 9] = [
 const MAX_ATTEMPTS: u64 = 60_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Calls,
     Connections,
 }
 
 /// The circumstances of a fleet. Times are in microseconds.
 #[derive(Clone, Copy)]
-pub(super) struct Fleet {
-    pub(super) kind: Kind,
-    pub(super) policy: Policy,
-    pub(super) clients: u64,
-    pub(super) rate: f64,
-    pub(super) backlog: u32,
-    pub(super) one_way: [u64; 2],
-    pub(super) disconnect_window: u64,
-    pub(super) up_at: u64,
-    pub(super) horizon: u64,
-    pub(super) hint: Option<Duration>,
+pub(crate) struct Fleet {
+    pub(crate) kind: Kind,
+    pub(crate) policy: Policy,
+    pub(crate) clients: u64,
+    pub(crate) rate: f64,
+    pub(crate) backlog: u32,
+    pub(crate) one_way: [u64; 2],
+    pub(crate) disconnect_window: u64,
+    pub(crate) up_at: u64,
+    pub(crate) horizon: u64,
+    pub(crate) hint: Option<Duration>,
     /// The server crashes again at more than this number of attempts in a second, at most so often.
-    pub(super) crash_loop: Option<(u32, f64)>,
+    pub(crate) crash_loop: Option<(u32, f64)>,
 }
 
 fn case(seed: Seed, kind: Kind) -> Verdict {
@@ -123,7 +123,7 @@ impl Fleet {
         }
     }
 
-    pub(super) fn scenario(&self) -> Option<ReconnectScenario> {
+    pub(crate) fn scenario(&self) -> Option<ReconnectScenario> {
         let micros = Duration::from_micros;
         let first_attempt = match self.kind {
             Kind::Calls => FirstAttempt::Immediate,
@@ -145,7 +145,7 @@ impl Fleet {
     }
 
     /// Returns the figures of a simulation. A time that is not reached counts as the horizon.
-    pub(super) fn figures(&self, figures: &ReconnectFigures) -> [f64; 9] {
+    pub(crate) fn figures(&self, figures: &ReconnectFigures) -> [f64; 9] {
         let time = |time: Option<Duration>| time.map_or(self.horizon as f64 / 1e6, |time| time.as_secs_f64());
         let share = |count: u64| count as f64 / self.clients as f64;
         [
@@ -162,7 +162,7 @@ impl Fleet {
     }
 
     /// Runs every client as a task, and returns the same figures.
-    pub(super) fn run_tasks(self, seed: Seed) -> [f64; 9] {
+    pub(crate) fn run_tasks(self, seed: Seed) -> [f64; 9] {
         virtual_time::run(async move {
             // Every connection has been open for long enough to be stable when it is lost.
             let before = match self.kind {

@@ -3,10 +3,10 @@ use core::time::Duration;
 use stagger::profile::Profile;
 use stagger::{HintMode, Jitter, Policy, PolicyBuilder, Ratio};
 
-use crate::draws::Draws;
+use super::super::draws::Draws;
 
 /// Draws a policy whose delays suit a recovery of this length, in seconds.
-pub(super) fn draw(draws: &mut Draws, recovery: f64) -> Policy {
+pub(crate) fn draw(draws: &mut Draws, recovery: f64) -> Policy {
     // A draw may be invalid: a cap below the base, for example.
     (0..100).find_map(|_| draw_once(draws, recovery)).unwrap_or(Policy::DEFAULT)
 }

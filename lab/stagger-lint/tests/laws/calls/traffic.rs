@@ -7,18 +7,18 @@ use std::rc::Rc;
 use stagger::{FailureKind, Outcome, Policy, Retrier, Seed, ServerHint, StopReason};
 use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
 
+use super::super::draws::Draws;
+use super::super::law::{Law, Verdict};
 use super::comparison::{Measure, compare};
 use super::guards::GuardSettings;
 use super::policies;
 use super::virtual_time::{self, VirtualTime};
-use crate::draws::Draws;
-use crate::law::{Law, Verdict};
 
 /// What happens to a server under continuous traffic.
 pub(crate) const OUTAGES: Law = Law {
     name: "outages",
     statement: "an outage under traffic is simulated as it happens to tasks with shared guards",
-    share: 3,
+    share: 9,
     case,
 };
 

@@ -9,19 +9,19 @@ use stagger_lint::{Budgeted, DeploymentContext, Purpose};
 use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
-use crate::draws::Draws;
+use super::draws::Draws;
 
 /// A fleet of connections that are kept up, and an outage of their server.
 #[derive(Clone, Copy, Debug)]
-pub struct Fleet {
+pub(crate) struct Fleet {
     /// What `check` is told.
-    pub context: DeploymentContext,
+    pub(crate) context: DeploymentContext,
     /// Number of clients.
-    pub clients: u32,
+    pub(crate) clients: u32,
     /// Capacity of the server, in handshakes per second.
-    pub capacity: f64,
+    pub(crate) capacity: f64,
     /// How long the server is down.
-    pub down: Duration,
+    pub(crate) down: Duration,
     scenario: ReconnectScenario,
 }
 
@@ -31,7 +31,7 @@ const LEAST_CAPACITY: f64 = 50.0;
 impl Fleet {
     /// Draws 200 to 5,000 clients, a server that accepts them within 0.2 s to a minute, and an outage of up to ten
     /// minutes.
-    pub fn draw(draws: &mut Draws) -> Option<Self> {
+    pub(crate) fn draw(draws: &mut Draws) -> Option<Self> {
         let window = draws.between(0.2, 60.0);
         let clients = draws.between(200.0, 5_000.0).max(LEAST_CAPACITY * window).round();
         let capacity = (clients / window * 10.0).round() / 10.0;
@@ -47,20 +47,17 @@ impl Fleet {
     }
 
     /// Returns clients / capacity, in seconds.
-    #[must_use]
-    pub fn window(&self) -> f64 {
+    pub(crate) fn window(&self) -> f64 {
         f64::from(self.clients) / self.capacity
     }
 
     /// Simulates the outage.
-    #[must_use]
-    pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
+    pub(crate) fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
         self.scenario.run(policy, seed)
     }
 
     /// Returns the command that simulates it.
-    #[must_use]
-    pub fn command(&self, policy: &Policy) -> String {
+    pub(crate) fn command(&self, policy: &Policy) -> String {
         let (clients, capacity, down) = (self.clients, self.capacity, self.down);
         let backlog = (capacity / 2.0).ceil();
         format!(
@@ -72,22 +69,22 @@ impl Fleet {
 
 /// Calls that arrive at processes with a guard each, and an outage of their server.
 #[derive(Clone, Copy, Debug)]
-pub struct Calls {
+pub(crate) struct Calls {
     /// What `check` is told.
-    pub context: DeploymentContext,
+    pub(crate) context: DeploymentContext,
     /// The guard of a process.
-    pub budget: DefaultGuards,
+    pub(crate) budget: DefaultGuards,
     /// Calls per second, and the capacity of the server.
-    pub rates: (f64, f64),
+    pub(crate) rates: (f64, f64),
     /// Number of processes.
-    pub processes: u32,
+    pub(crate) processes: u32,
     queue: u32,
     /// The server's `Retry-After`.
     hint: Option<Duration>,
     /// How long the server is down.
-    pub down: Duration,
+    pub(crate) down: Duration,
     /// How it behaves then.
-    pub kind: OutageKind,
+    pub(crate) kind: OutageKind,
     timeout: Duration,
     horizon: Duration,
     scenario: OutageScenario,
@@ -104,7 +101,7 @@ const WINDOWS: f64 = 30.0;
 impl Calls {
     /// Draws 5 to 250 calls per second, a load of 5 to 90 % of the capacity, up to 300 processes with one of the
     /// guards, and an outage of up to ten minutes.
-    pub fn draw(draws: &mut Draws) -> Option<Self> {
+    pub(crate) fn draw(draws: &mut Draws) -> Option<Self> {
         let load = if draws.is(0.3) { 1.0 - draws.between(0.1, 0.5) } else { draws.between(0.05, 0.9) };
         let rate = (draws.between(5.0, 250.0) * 10.0).round() / 10.0;
         let capacity = (rate / load * 10.0).round() / 10.0;
@@ -147,14 +144,12 @@ impl Calls {
     }
 
     /// Simulates the outage with this guard in each process.
-    #[must_use]
-    pub fn run(&self, policy: &Policy, budget: DefaultGuards, seed: Seed) -> OutageFigures {
+    pub(crate) fn run(&self, policy: &Policy, budget: DefaultGuards, seed: Seed) -> OutageFigures {
         self.scenario.run(policy, |seed| budget.process(seed), seed)
     }
 
     /// Returns the command that simulates it.
-    #[must_use]
-    pub fn command(&self, policy: &Policy, budget: DefaultGuards) -> String {
+    pub(crate) fn command(&self, policy: &Policy, budget: DefaultGuards) -> String {
         let ((rate, capacity), down, timeout) = (self.rates, self.down, self.timeout);
         let queue = self.queue;
         let hint = self.hint.map_or(String::new(), |hint| format!(" --retry-after {hint:?}"));

@@ -7,21 +7,21 @@ use core::time::Duration;
 use stagger::profile::{self, Profile};
 use stagger::{Jitter, Policy, Ratio};
 
-use crate::grid::{Grid, Kind};
+use super::grid::{Grid, Kind};
 
 /// What a policy for calls may cost.
 #[derive(Clone, Copy, Debug)]
-pub struct CallLimits {
+pub(crate) struct CallLimits {
     /// The profile that is chosen within them.
-    pub profile: &'static Profile,
+    pub(crate) profile: &'static Profile,
     /// The attempts of a call if all fail: the load of a server that is down, as a multiple of the calls.
-    pub attempts: u32,
+    pub(crate) attempts: u32,
     /// The largest share of the callers that retry within the same millisecond if all fail in the same instant.
-    pub crowd: f64,
+    pub(crate) crowd: f64,
 }
 
 /// The limits of our policies for calls.
-pub const CALLS: [CallLimits; 3] = [
+pub(crate) const CALLS: [CallLimits; 3] = [
     // People do not call in the same instant, and wait for the answer.
     CallLimits { profile: &profile::INTERACTIVE, attempts: 2, crowd: 0.05 },
     CallLimits { profile: &profile::SERVERLESS, attempts: 3, crowd: 0.01 },
@@ -34,7 +34,7 @@ const MOST_ATTEMPTS: u32 = 10;
 const JITTERS: [Jitter; 4] = [Jitter::Full, Jitter::Equal, Jitter::Factor(Ratio::percent(50)), Jitter::Decorrelated];
 
 /// Returns all policies of the family: delays that double from a round base, each number of attempts, each jitter.
-pub fn family() -> impl Iterator<Item = Policy> {
+pub(crate) fn family() -> impl Iterator<Item = Policy> {
     BASES.into_iter().flat_map(|base| {
         let base = Duration::from_millis(base);
         (1..=MOST_ATTEMPTS).flat_map(move |attempts| {
@@ -52,8 +52,7 @@ pub fn family() -> impl Iterator<Item = Policy> {
 impl CallLimits {
     /// Returns the policy of the family that is chosen: within the limits, the one that loses the fewest calls if every
     /// other attempt fails, and of those the one with the shortest wait after a single failure.
-    #[must_use]
-    pub fn choose(&self) -> Option<Policy> {
+    pub(crate) fn choose(&self) -> Option<Policy> {
         let grid = Grid::new(Kind::Calls).ok()?;
         let attempts = |policy: &Policy| policy.max_attempts().map_or(u32::MAX, |most| most.get());
         let within = family().filter(|policy| {

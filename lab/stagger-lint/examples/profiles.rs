@@ -2,20 +2,26 @@
 //! and the registry's, or those that are given.
 //!
 //! ```sh
-//! cargo run --release -p stagger-truth --example profiles -- connections
-//! cargo run --release -p stagger-truth --example profiles -- jobs background-job 'exponential base=20s cap=2m jitter=50% max-attempts=10'
-//! cargo run --release -p stagger-truth --example profiles -- choose
+//! cargo run --release -p stagger-lint --example profiles -- connections
+//! cargo run --release -p stagger-lint --example profiles -- jobs background-job 'exponential base=20s cap=2m jitter=50% max-attempts=10'
+//! cargo run --release -p stagger-lint --example profiles -- choose
 //! ```
 //!
 //! `choose` prints the policies for calls that the criterion chooses.
+
+#[path = "../tests/laws/criterion.rs"]
+mod criterion;
+#[path = "../tests/laws/grid.rs"]
+mod grid;
 
 use std::process::ExitCode;
 
 use stagger::profile::Profile;
 use stagger::{Policy, Seed};
 use stagger_sim::{Progress, Sweep};
-use stagger_truth::criterion::{CALLS, family};
-use stagger_truth::grid::{Figures, Grid, Kind};
+
+use criterion::{CALLS, family};
+use grid::{Figures, Grid, Kind};
 
 /// The runs whose mean is printed.
 const RUNS: u64 = 4;

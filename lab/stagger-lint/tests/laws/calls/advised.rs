@@ -7,16 +7,16 @@ use stagger_lint::advise::{Answers, Prediction, Transience, advise};
 use stagger_lint::{DeploymentContext, Idempotency, Purpose};
 use stagger_sim::Progress;
 
+use super::super::draws::Draws;
+use super::super::law::{Law, Verdict};
 use super::comparison::{Difference, Measure, STANDARD_ERRORS};
 use super::fleet::{Fleet, Kind};
-use crate::draws::Draws;
-use crate::law::{Law, Verdict};
 
 /// What the advisor says about calls.
 pub(crate) const ADVISED: Law = Law {
     name: "advised",
     statement: "the figures that `advise` prints for calls are those of tasks that call retry()",
-    share: 1,
+    share: 3,
     case,
 };
 

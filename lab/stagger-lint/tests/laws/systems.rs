@@ -9,20 +9,20 @@ use stagger_sim::system::{
     CallOrder, Edge, NestedCalls, Service, ServiceTimes, StaleWork, System, SystemError, SystemFigures, Trigger,
 };
 
-use crate::draws::Draws;
-use crate::law::{Law, Verdict};
+use super::draws::Draws;
+use super::law::{Law, Verdict};
 
-pub(super) const VERDICTS: Law = Law {
+pub(crate) const VERDICTS: Law = Law {
     name: "verdicts",
     statement: "a system that serves its requests in the end is said to be up, and one that does not is said to be down",
-    share: 20,
+    share: 60,
     case: verdict,
 };
 
-pub(super) const GAINS: Law = Law {
+pub(crate) const GAINS: Law = Law {
     name: "gains",
     statement: "a stall is survived if every loop gain is well below 1, and not if that of the stalled service is well above",
-    share: 10,
+    share: 30,
     case: gain,
 };
 

@@ -1,29 +1,15 @@
-//! Tries each law in fixed cases.
+//! Tries each law in fixed cases, or in those that the environment asks for.
 
-use stagger_truth::law::{Law, Trial};
-use stagger_truth::laws;
-
-/// Returns the law of this name.
-fn law(name: &str) -> Law {
-    let Some(law) = laws::ALL.into_iter().find(|law| law.name == name) else { panic!("no law is called {name}") };
-    law
-}
-
-/// Tries a law in its first cases. Asserts that it is not broken, that it says something about this many of them, and
-/// that each of these words is found at least so often.
-fn try_law(name: &str, cases: u64, tried: usize, words: &[(&'static str, usize)]) {
-    let trial: Trial = law(name).trial(0..cases, None);
-    assert!(trial.broken.is_empty(), "{trial}");
-    assert!(trial.tried() >= tried, "{trial}");
-    for (word, least) in words {
-        assert!(trial.counts.get(&(true, word)).is_some_and(|count| count >= least), "{word}: {trial}");
-    }
-}
+use super::advise::ADVISE;
+use super::calls::{ADVISED, CALLS, CONNECTIONS, OUTAGES};
+use super::profiles::PROFILES;
+use super::systems::{GAINS, VERDICTS};
+use super::{check, help};
 
 #[test]
 fn what_check_does_not_warn_of_causes_no_storm() {
     let words = [("a fleet, an outage", 8), ("a fleet, no outage", 3), ("calls, a guard", 8), ("calls, no guard", 2)];
-    try_law("check", 100, 40, &words);
+    check::LAW.assert_holds(100, 40, &words);
 }
 
 /// Storms of which `check` said nothing when it simulated only the stall of 2 s (120, 329), and when it did not know that
@@ -31,47 +17,47 @@ fn what_check_does_not_warn_of_causes_no_storm() {
 #[test]
 fn storms_that_a_single_rule_finds_are_warned_of() {
     for seed in [120, 329, 641, 2705] {
-        let trial = law("check").trial(seed..seed + 1, None);
+        let trial = check::LAW.trial(seed..seed + 1);
         assert_eq!(trial.counts.get(&(false, "check warns")), Some(&1), "{trial}");
     }
 }
 
 #[test]
-fn what_check_suggests_makes_nothing_worse_that_it_does_not_say() {
+fn help_of_check_makes_nothing_worse_that_it_does_not_say() {
     let words = [("fix", 10), ("S004", 6), ("S023", 6), ("a budget", 2)];
-    try_law("help", 160, 100, &words);
+    help::LAW.assert_holds(160, 100, &words);
 }
 
 #[test]
 fn advised_figures_of_calls_are_those_of_tasks() {
-    try_law("advised", 8, 6, &[("all served", 3), ("not all served", 1)]);
+    ADVISED.assert_holds(8, 6, &[("all served", 3), ("not all served", 1)]);
 }
 
 #[test]
 fn calls_are_simulated_as_they_are_made_by_tasks() {
-    try_law("calls", 40, 36, &[("a storm", 10), ("some gave up", 10), ("few retries", 2)]);
+    CALLS.assert_holds(40, 36, &[("a storm", 10), ("some gave up", 10), ("few retries", 2)]);
 }
 
 #[test]
 fn connections_are_simulated_as_they_are_kept_up_by_tasks() {
-    try_law("connections", 40, 36, &[("a storm", 4), ("some gave up", 6), ("the server crashed again", 10)]);
+    CONNECTIONS.assert_holds(40, 36, &[("a storm", 4), ("some gave up", 6), ("the server crashed again", 10)]);
 }
 
 #[test]
 fn outages_are_simulated_as_they_happen_to_tasks() {
-    try_law("outages", 40, 36, &[("without guards", 6), ("with a budget", 12), ("with a breaker", 2)]);
+    OUTAGES.assert_holds(40, 36, &[("without guards", 6), ("with a budget", 12), ("with a breaker", 2)]);
 }
 
 /// Takes some time: each case is a search, and a simulation of 500 policies in up to five outages.
 #[test]
-fn no_random_policy_dominates_the_advice() {
+fn advise_is_dominated_by_no_random_policy() {
     let words = [
         ("the advice for calls is not dominated", 3),
         ("the advice for calls that cannot all be served is not dominated", 2),
         ("the advice for connections is not dominated", 3),
         ("the advice for jobs is not dominated", 1),
     ];
-    try_law("advise", 22, 20, &words);
+    ADVISE.assert_holds(22, 20, &words);
 }
 
 /// The questions whose answers random policies dominated, by up to 46 points of the share served, when the search knew
@@ -80,17 +66,23 @@ fn no_random_policy_dominates_the_advice() {
 #[test]
 fn advice_that_was_dominated_is_not_any_more() {
     for seed in [28, 65, 90, 98, 121, 133, 34, 154, 494] {
-        let trial = law("advise").trial(seed..seed + 1, None);
+        let trial = ADVISE.trial(seed..seed + 1);
         assert!(trial.broken.is_empty() && trial.tried() == 1, "{trial}");
     }
 }
 
 #[test]
 fn verdicts_on_systems_agree_with_what_is_served_in_the_end() {
-    try_law("verdicts", 200, 190, &[("up", 120), ("down", 12)]);
+    VERDICTS.assert_holds(200, 190, &[("up", 120), ("down", 12)]);
 }
 
 #[test]
 fn loop_gains_tell_which_systems_survive_a_stall() {
-    try_law("gains", 150, 40, &[("survived, all gains are below 1", 30), ("down, the gain is above 1", 3)]);
+    GAINS.assert_holds(150, 40, &[("survived, all gains are below 1", 30), ("down, the gain is above 1", 3)]);
+}
+
+#[test]
+fn profiles_of_ours_are_dominated_by_no_policy() {
+    let words = [("a profile of the registry", 10), ("a neighbor", 10), ("a random policy", 10)];
+    PROFILES.assert_holds(100, 100, &words);
 }

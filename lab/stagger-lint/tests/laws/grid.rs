@@ -11,14 +11,14 @@ use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario};
 
 /// The circumstances in which the policies for a kind of purpose are compared.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub(crate) struct Grid {
     kind: Kind,
     cells: Vec<Cell>,
 }
 
 /// What is retried, which decides the circumstances and the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Connections that are kept up: all are lost at once, or one alone.
     Connections,
     /// Jobs that nobody waits for, all of which try at once.
@@ -41,25 +41,25 @@ enum Scenario {
 
 /// What a policy does, in one cell or on a whole grid. Less of each figure is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// The attempts of the busiest second as a multiple of the capacity. A peak below the capacity is no improvement, and
     /// counts as 1.
-    pub peak: f64,
+    pub(crate) peak: f64,
     /// Seconds from the end of the outage until 99 % of the clients are served again, or until a server is up again;
     /// at least a second.
-    pub recovery: f64,
+    pub(crate) recovery: f64,
     /// The mean number of attempts of a client.
-    pub attempts: f64,
+    pub(crate) attempts: f64,
     /// The share of the clients that are not served. For calls, the mean of two: if each attempt fails with probability
     /// 1/2, and if the server rejects everything for a second from the start of the call.
-    pub lost: f64,
+    pub(crate) lost: f64,
     /// The mean time, in seconds, that a client waits which fails alone, while the server is well. 0 for jobs.
-    pub alone: f64,
+    pub(crate) alone: f64,
     /// The mean time, in seconds, after which the caller of a server that stays down is told. 0 unless somebody waits.
-    pub told: f64,
+    pub(crate) told: f64,
     /// The largest share of the callers that retry within the same millisecond if all fail in the same instant. 0 unless
     /// somebody waits.
-    pub crowd: f64,
+    pub(crate) crowd: f64,
 }
 
 /// The clients divided by the capacity of their server, and the outages, both in seconds.
@@ -88,7 +88,7 @@ impl Grid {
     ///
     /// # Errors
     /// None with the numbers above.
-    pub fn new(kind: Kind) -> Result<Self, ScenarioError> {
+    pub(crate) fn new(kind: Kind) -> Result<Self, ScenarioError> {
         let cells = match kind {
             Kind::Connections => fleets(FirstAttempt::AfterDelay, Duration::ZERO),
             // The first second has the first attempts of all, whatever the policy is.
@@ -98,19 +98,12 @@ impl Grid {
         Ok(Self { kind, cells: cells? })
     }
 
-    /// Returns what is retried.
-    #[must_use]
-    pub const fn kind(&self) -> Kind {
-        self.kind
-    }
-
     /// Returns the figures of the whole grid: the geometric means over its cells, and of the share that is lost the
     /// arithmetic mean.
     ///
     /// A policy that is at least as good as another one in each cell is so in these means. So if no policy is better in
     /// all of them, none is better cell by cell.
-    #[must_use]
-    pub fn figures(&self, policy: &Policy, seed: Seed) -> Figures {
+    pub(crate) fn figures(&self, policy: &Policy, seed: Seed) -> Figures {
         let cells: Vec<Figures> = self.cells.iter().map(|cell| cell.figures(policy, seed)).collect();
         let count = cells.len() as f64;
         let mean = |of: &dyn Fn(&Figures) -> f64| cells.iter().map(of).sum::<f64>() / count;
@@ -125,8 +118,7 @@ impl Grid {
     }
 
     /// Returns the figures that need no simulation; the others are 0.
-    #[must_use]
-    pub fn computed(&self, policy: &Policy) -> Figures {
+    pub(crate) fn computed(&self, policy: &Policy) -> Figures {
         let none = Figures { peak: 0.0, recovery: 0.0, attempts: 0.0, lost: 0.0, alone: 0.0, told: 0.0, crowd: 0.0 };
         match self.kind {
             Kind::Connections => Figures { alone: alone(policy), ..none },
@@ -226,15 +218,13 @@ fn crowd(policy: &Policy) -> f64 {
 
 impl Figures {
     /// Returns the figures in the order of their declaration.
-    #[must_use]
-    pub const fn all(&self) -> [f64; 7] {
+    pub(crate) const fn all(&self) -> [f64; 7] {
         [self.peak, self.recovery, self.attempts, self.lost, self.alone, self.told, self.crowd]
     }
 
     /// Returns the sum by which `stagger advise` orders policies, too: the logarithms of peak and recovery, half of that
     /// of the attempts, and the share that is lost.
-    #[must_use]
-    pub fn cost(&self) -> f64 {
+    pub(crate) fn cost(&self) -> f64 {
         self.peak.ln() + self.recovery.ln() + 0.5 * self.attempts.ln() + self.lost
     }
 }
