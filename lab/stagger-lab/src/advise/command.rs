@@ -8,7 +8,6 @@ use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
 use stagger_core::Seed;
 use stagger_lint::advise::{Answers, Question, advise};
-use stagger_lint::advise::{Question, advise};
 use stagger_sim::Progress;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::suggestion::offering;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
 use stagger_config::Format;
-use stagger_core::text::parse_duration;
-use stagger_lint::{Budgeted, DeploymentContext, Idempotency, ParseValueError, Purpose, Rate, Rule, parse_count};
+use stagger_core::text::{ParseValueError, Rate, parse_count, parse_duration};
+use stagger_lint::{Budgeted, DeploymentContext, Idempotency, Purpose, Rule};
 use stagger_terminal::output::suggestion::offering;
 use stagger_terminal::policy_args::{PolicyArgs, at_least_one, policies};
 

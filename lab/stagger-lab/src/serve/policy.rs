@@ -6,8 +6,9 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stagger_core::text::{ParseValueError, Rate, parse_count};
 use stagger_lint::advise::Question as Asked;
-use stagger_lint::{DeploymentContext, ParseValueError, Purpose, Rate, parse_count};
+use stagger_lint::{DeploymentContext, Purpose};
 use stagger_sim::Progress;
 use stagger_terminal::plan::forecast_of;
 

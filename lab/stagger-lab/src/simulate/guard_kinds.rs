@@ -11,10 +11,9 @@ use stagger_core::budget::{
 use stagger_core::guard::LimiterMode;
 use stagger_core::pacer::{Pacer, PacerBuilder};
 use stagger_core::quiet::{QuietPeriod, QuietPeriodBuilder, QuietTrigger};
-use stagger_core::text::nearest;
+use stagger_core::text::{nearest, parse_number};
 use stagger_core::{Budget, Policy, Ratio, Seed};
 use stagger_lease::sim::{LeasedTokens, LeasedTokensBuilder};
-use stagger_lint::parse_number;
 use stagger_report::storm::parse;
 use stagger_sim::outage::ProcessGuards;
 

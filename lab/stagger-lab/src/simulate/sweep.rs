@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::Policy;
-use stagger_core::text::{Compact, nearest, parse_duration};
-use stagger_lint::parse_number;
+use stagger_core::text::{Compact, nearest, parse_duration, parse_number};
 use stagger_sim::storm::{SweptPart, SweptSetting};
 use stagger_terminal::output::error::CliError;
 

@@ -1,6 +1,6 @@
 //! Assertions on the figures of runs, such as `peak_1s<=600`.
 
-use stagger_lint::parse_number;
+use stagger_core::text::parse_number;
 use stagger_sim::storm::{Metric, MetricValue, Quantity, RunReport, ScenarioSpec, VerdictKind};
 use stagger_terminal::output::error::CliError;
 
