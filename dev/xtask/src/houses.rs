@@ -14,10 +14,6 @@ const MAY_USE: [(&str, &[&str]); 5] = [
     ("dev", &["crates", "fleet", "lab", "program"]),
 ];
 
-/// Dependencies that point the other way, to be removed: each belongs to code that moves to the lab.
-const EXCEPTIONS: [(&str, &str); 3] =
-    [("stagger-http", "stagger-config"), ("stagger-sim", "stagger-config"), ("stagger-sim", "stagger-lease")];
-
 /// Returns the folder of a path below the root of the workspace.
 fn folder(path: &str) -> String {
     let path = std::path::Path::new(path).strip_prefix(root()).unwrap();
@@ -34,8 +30,7 @@ fn dependencies_between_folders_have_one_direction() {
             if let (Some(path), false) = (dependency["path"].as_str(), dependency["kind"] == "dev") {
                 let other = folder(path);
                 let name = text(&dependency["name"]);
-                let is_exception = EXCEPTIONS.contains(&(&package.name, &name));
-                let is_allowed = other == own || may_use.contains(&other.as_str()) || is_exception;
+                let is_allowed = other == own || may_use.contains(&other.as_str());
                 assert!(is_allowed, "{} in {own}/ depends on {name} in {other}/", package.name);
             }
         }
