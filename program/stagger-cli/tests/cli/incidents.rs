@@ -14,7 +14,8 @@ const LINKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/inciden
 /// Returns the names of the files in a directory, in order.
 fn names(directory: &str) -> Vec<String> {
     let files = fs::read_dir(directory).expect("the directory is read");
-    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> =
+        files.map(|file| file.expect("an entry").file_name().into_string().expect("a name in UTF-8")).collect();
     names.sort();
     names
 }
