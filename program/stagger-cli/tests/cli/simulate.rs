@@ -97,7 +97,7 @@ fn settings_reach_the_scenario() {
     ])));
     let expected = json(
         r#"{"kind": "reconnect", "clients": 1500, "rate": 0.5, "backlog": 7, "one_way_min_s": 0.005, "one_way_max_s": 0.009,
-            "disconnect_window_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first_attempt": "immediate", \
+            "disconnect_window_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first_attempt": "immediate",
              "retry_after": "fixed", "retry_after_s": 4.0}"#,
     );
     assert_eq!(document["scenario"], expected);
