@@ -85,7 +85,7 @@ pub(crate) fn paused() -> Runtime {
 }
 
 /// Awaits `operation` on the script `iterations` times on one runtime, with inputs and results hidden from the
-/// optimizer as in [`repeat`](crate::operation::repeat).
+/// optimizer as in [`repeat`].
 pub(crate) fn repeat_on<Fut: Future>(
     runtime: &Runtime,
     iterations: u64,
