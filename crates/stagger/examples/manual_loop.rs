@@ -51,9 +51,10 @@ fn main() {
     while let Some(job) = queue.pop_front() {
         let retry = job.retry + 1;
         // The delay of any retry can be computed without the ones before it.
-        match POLICY.delay(retry, job.seed).filter(|_| POLICY.max_attempts().is_none_or(|most| retry < most.get())) {
-            Some(delay) => queue.push_back(Job { retry, due: job.due + delay, ..job }),
-            None => given_up.push((job.name, job.due)),
+        let may_retry = POLICY.max_attempts().is_none_or(|most| retry < most.get());
+        match POLICY.delay(retry, job.seed) {
+            Some(delay) if may_retry => queue.push_back(Job { retry, due: job.due + delay, ..job }),
+            _ => given_up.push((job.name, job.due)),
         }
     }
     println!("gave up: {given_up:?}");

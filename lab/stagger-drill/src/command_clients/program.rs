@@ -177,7 +177,7 @@ const NOT_STARTED: u8 = 126;
 /// Runs a command until it ends or standard input is closed. Prints the number of its process; all output of the
 /// command goes to standard error.
 ///
-/// Standard input is closed when the drill ends in any way, so no process of the group outlives it.
+/// Standard input is closed when the drill ends in any way, also by SIGKILL, so no process of the group outlives it.
 pub fn guard(args: &GuardArgs) -> Result<ExitCode, CliError> {
     let cannot = |source| CliError::io("cannot guard a command of the drill", source);
     let (program, rest) = args.command.split_first().ok_or_else(|| CliError::usage("no command is given"))?;

@@ -29,6 +29,9 @@ pub(super) async fn answer(
     Ok(answer_with_events(move |events| send(race, place, events)))
 }
 
+/// Runs each simulation twice: once for the figures, and again to record as many clients as the browser can show. Their
+/// number follows from the attempts of the first run. One run that records everything would need memory in proportion
+/// to the attempts.
 async fn send(race: Arc<Race>, place: Place, events: Events) -> Result<Result<(), Failure>, Gone> {
     let progress = Arc::new(Progress::new());
     let shared = Arc::clone(&race);

@@ -101,8 +101,13 @@ pub(super) fn run_store(args: &ControlArgs, address: &StoreAddress) -> Result<(C
     let version = stored.as_ref().map_or(0, |stored| stored.version);
     // After their end they are as good as cleared.
     let in_force = stored.as_ref().filter(|stored| stored.ends_in.is_none_or(|rest| !rest.is_zero()));
-    let text = in_force.or(stored.as_ref().filter(|_| args.action == Action::Show)).map(|stored| stored.text.clone());
-    let controls = Controls::parse(text.unwrap_or_default());
+    // A change begins with what is in force; only `show` shows what has ended.
+    let shown_anyway = if args.action == Action::Show { stored.as_ref() } else { None };
+    let text = match in_force.or(shown_anyway) {
+        Some(stored) => stored.text.clone(),
+        None => String::new(),
+    };
+    let controls = Controls::parse(text);
     let controls = controls.map_err(|error| CliError::usage(format_args!("{shown}: {error}")))?;
     let Some(changed) = changed(args, &controls)? else {
         return Ok((controls, known(stored.as_ref())));

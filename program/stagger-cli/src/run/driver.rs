@@ -230,7 +230,8 @@ fn next(
         (&Decision::Retry { after, source, .. }, outcome) => NextStep::Retry {
             after,
             source,
-            bounds: bounds.filter(|_| source == DelaySource::Schedule),
+            // Another source has a delay outside of the schedule's interval.
+            bounds: if source == DelaySource::Schedule { bounds } else { None },
             retry_after: match outcome {
                 AttemptOutcome::Retry { retry_after, .. } => retry_after,
                 _ => None,
