@@ -59,8 +59,7 @@ fn again(script: &Script, mut failure: Failure) -> Result<u64, Failure> {
 
 // The cost that stagger adds to a blocking call that succeeds on the first attempt.
 
-/// The row of the goals.
-pub(crate) const ONE_LINER: &str = "retry(&POLICY, …), const policy";
+const ONE_LINER: &str = "retry(&POLICY, …), const policy";
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 

@@ -97,11 +97,8 @@ fn thread_local(iterations: u64) {
 
 // The cost of a next delay and of a complete decision in stagger.
 
-/// The row of the goals for policies built at run time.
-pub(crate) const ANY_MULTIPLIER: &str = "full jitter, multiplier 1.7, policy built at run time";
-/// The row of the goal for constant policies.
-pub(crate) const CONSTANT: &str = "full jitter, `for delay in POLICY.delays(seed)`";
-/// The row of the goal for complete decisions.
+const ANY_MULTIPLIER: &str = "full jitter, multiplier 1.7, policy built at run time";
+const CONSTANT: &str = "full jitter, `for delay in POLICY.delays(seed)`";
 pub(crate) const GUARDED: &str = "complete decision, budget and breaker";
 
 /// Allows one attempt more than a session has delays.

@@ -160,12 +160,10 @@ fn delays(base: Duration) -> Take<FullJitter> {
 
 // The cost of stagger if three attempts fail.
 
-/// The rows of the goals.
-pub(crate) const SEEDED: &str = "full jitter, seeded";
+const SEEDED: &str = "full jitter, seeded";
 const UNSEEDED: &str = "full jitter";
 
-/// The row of the goal for calls without delays.
-pub(crate) const ZERO: &str = "zero, seeded";
+const ZERO: &str = "zero, seeded";
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
 const NO_DELAY: Policy = policy!(zero().max_attempts(4));

@@ -68,16 +68,6 @@ impl<'a> Findings<'a> {
         rows
     }
 
-    /// Returns the row of stagger with this name.
-    pub(crate) fn stagger(self, table: Table, name: &str) -> Option<&'a Row> {
-        self.named(table, Role::Stagger, name)
-    }
-
-    /// Returns the row with this name.
-    pub(crate) fn named(self, table: Table, role: Role, name: &str) -> Option<&'a Row> {
-        self.0.iter().find(|row| row.table == table && row.role == role && row.name == name)
-    }
-
     /// Returns the row that the others of a table are compared with: the bare operation, or the fastest floor if the
     /// table is about more than the overhead of a call.
     pub(crate) fn baseline(self, table: Table) -> Option<&'a Row> {

@@ -162,8 +162,7 @@ fn delays() -> Take<FullJitter> {
 
 // The cost that stagger adds to an async call that succeeds on the first attempt.
 
-/// The row of the goals.
-pub(crate) const ONE_LINER: &str = "retry(&POLICY, …), const policy";
+const ONE_LINER: &str = "retry(&POLICY, …), const policy";
 
 const AT_RUN_TIME: &str = "retry(&policy, …), policy built at run time";
 

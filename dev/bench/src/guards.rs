@@ -101,11 +101,8 @@ fn withdraw(iterations: u64) {
 
 // The cost of the guards of this project, behind `dyn` as in a call.
 
-/// The rows of the goals for a successful call: guards that count without reading the clock.
-pub(crate) const COUNTING: [&str; 5] =
-    ["Tokens", "Lifetime", "Throttle", "Concurrent", "CircuitBreaker, consecutive failures"];
-/// The rows of the goal for retry permits.
-pub(crate) const PERMITS: [&str; 4] =
+const COUNTING: [&str; 5] = ["Tokens", "Lifetime", "Throttle", "Concurrent", "CircuitBreaker, consecutive failures"];
+const PERMITS: [&str; 4] =
     ["Tokens: try_acquire", "Lifetime: try_acquire", "Throttle: try_acquire", "Concurrent: try_acquire"];
 
 const CLOCK: &str = "reads the clock";

@@ -25,8 +25,7 @@ use tower_service::Service;
 use crate::case::{Case, Role, Table};
 use crate::future::poll_once;
 
-/// The rows of the goals.
-pub(crate) const RETRIES: &str = "RetryLayer";
+const RETRIES: &str = "RetryLayer";
 pub(crate) const GUARDED: &str = "RetryLayer, budget";
 pub(crate) const TOWER_GUARDED: &str = "tower, backoff and budget";
 pub(crate) const MIDDLEWARE: &str = "reqwest::RetryMiddleware";

@@ -14,7 +14,6 @@ mod delay;
 mod failures;
 mod findings;
 mod future;
-mod goals;
 mod guards;
 mod http;
 mod measure;
@@ -62,8 +61,7 @@ fn measured(options: &Options) -> io::Result<Report> {
     let cases: Vec<_> = all_cases().into_iter().filter(wanted).collect();
     let rows = measure::rows(&cases, options.effort(), options.counts_instructions())?;
     let dependants = if options.wants(Section::G) { weight::measure(options.effort())? } else { Vec::new() };
-    let goals = goals::evaluate(&rows, &dependants, |section| options.wants(section));
-    Ok(Report { rows, dependants, goals })
+    Ok(Report { rows, dependants })
 }
 
 fn all_cases() -> Vec<Case> {

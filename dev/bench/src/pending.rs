@@ -151,11 +151,9 @@ impl DoublyLinked {
 
 // The queues of this project, and a task per retry.
 
-/// The rows of the goals.
-pub(crate) const WHEEL: &str = "Wheel";
-pub(crate) const DELAY_QUEUE: &str = "DelayQueue";
-/// The row of the goal for a task per retry.
-pub(crate) const TASKS: &str = "retry(&POLICY, …), a task per retry";
+const WHEEL: &str = "Wheel";
+const DELAY_QUEUE: &str = "DelayQueue";
+const TASKS: &str = "retry(&POLICY, …), a task per retry";
 
 const POLICY: Policy = policy!(exponential(secs(60), secs(60)).unlimited_attempts());
 

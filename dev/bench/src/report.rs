@@ -10,7 +10,6 @@ use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table as Grid, Tab
 
 use crate::case::{Role, Table};
 use crate::findings::{Findings, Row};
-use crate::goals::{Bound, Goal, Verdict};
 use crate::weight::{PEERS, Weight, locked_version};
 
 /// The output format.
@@ -31,8 +30,6 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     /// The dependants of section G.
     pub(crate) dependants: Vec<Weight>,
-    /// The goals.
-    pub(crate) goals: Vec<Goal>,
 }
 
 impl Report {
@@ -88,9 +85,6 @@ fn render_tables(report: &Report, format: Format) -> String {
     }
     if !report.dependants.is_empty() {
         section("G. Weight: clean release build with LTO, stripped", dependants(&report.dependants, format));
-    }
-    if !report.goals.is_empty() {
-        section("Goals", goals(&report.goals, format));
     }
     text + &footer(&Machine::current())
 }
@@ -153,29 +147,6 @@ fn dependants(weights: &[Weight], format: Format) -> Grid {
         ]
     });
     grid(&header, lines, &[1, 2, 3], format)
-}
-
-fn goals(goals: &[Goal], format: Format) -> Grid {
-    let header = ["", "goal", "limit", "measured", "reached"];
-    let lines = goals.iter().map(|goal| {
-        let bound = match goal.bound {
-            Bound::AtMost => "≤",
-            Bound::AtLeast => "≥",
-        };
-        vec![
-            format!("{:?}", goal.section),
-            goal.claim.to_owned(),
-            format!("{bound} {} {}", goal.limit, goal.unit),
-            or_dash(goal.found, figure),
-            match goal.verdict {
-                Verdict::Reached => "yes",
-                Verdict::Missed => "NO",
-                Verdict::NotMeasured => "not measured",
-            }
-            .to_owned(),
-        ]
-    });
-    grid(&header, lines, &[3], format)
 }
 
 fn grid(header: &[&str], lines: impl Iterator<Item = Vec<String>>, numbers: &[usize], format: Format) -> Grid {
@@ -282,7 +253,7 @@ mod tests {
             row(Table::Delay, Role::Floor, "hand-written", 2.0, 20.0),
             row(Table::Delay, Role::Peer, "other", 3_200_000.0, 150.25),
         ];
-        Report { goals: crate::goals::evaluate(&rows, &[], |_| true), rows, dependants: Vec::new() }
+        Report { rows, dependants: Vec::new() }
     }
 
     #[test]
@@ -299,8 +270,7 @@ mod tests {
         shared.two_threads = Some(Timing { fastest_ns: 30.0, median_ns: 30.0 });
         let mut kept = row(Table::PendingDue, Role::Floor, "kept", 2.0, 20.0);
         kept.bytes_each = Some(16.2);
-        let text =
-            Report { goals: Vec::new(), rows: vec![shared, kept], dependants: Vec::new() }.render(Format::Markdown);
+        let text = Report { rows: vec![shared, kept], dependants: Vec::new() }.render(Format::Markdown);
         let cells = |name| {
             let line = text.lines().find(|line| line.contains(name)).unwrap();
             line.split('|').map(str::trim).collect::<Vec<_>>()
@@ -320,7 +290,6 @@ mod tests {
         let document: serde_json::Value = serde_json::from_str(&report().render(Format::Json)).unwrap();
         assert_eq!(document["schema"], "stagger-bench/1");
         assert_eq!(document["rows"][1]["timing"]["fastest_ns"], 3_200_000.0);
-        assert_eq!(document["goals"][0]["verdict"], "not_measured");
     }
 
     #[test]

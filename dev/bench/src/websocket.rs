@@ -25,12 +25,11 @@ use tokio_tungstenite::{WebSocketStream, accept_async, accept_async_with_config,
 use crate::case::{Case, Role, Table};
 use crate::operation;
 
-/// The rows of the goals.
-pub(crate) const BARE: &str = "tokio-tungstenite";
-pub(crate) const IN_A_TASK: &str = "tokio-tungstenite in a task, two channels";
-pub(crate) const LOW: &str = "Connection";
-pub(crate) const HIGH: &str = "Client";
-pub(crate) const SERVED: &str = "server::Socket";
+const BARE: &str = "tokio-tungstenite";
+const IN_A_TASK: &str = "tokio-tungstenite in a task, two channels";
+const LOW: &str = "Connection";
+const HIGH: &str = "Client";
+const SERVED: &str = "server::Socket";
 const OPEN_AND_CLOSE: &str = "tokio-tungstenite, opened and closed";
 const BY_CLOSE: &str = "Sockets, by a close";
 const BY_RESPONSE: &str = "Sockets, by a 503";
