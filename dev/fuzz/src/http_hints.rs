@@ -1,5 +1,5 @@
-//! Server hints in response headers: any value parses without a panic, parsing is deterministic, and a parsed date can be
-//! formatted and parsed again.
+//! Server hints in response headers: any value parses without a panic, parsing is deterministic, and a parsed date
+//! can be formatted and parsed again.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

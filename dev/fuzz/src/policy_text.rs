@@ -1,4 +1,5 @@
-//! Any text parses as a policy or as an error and never panics. A policy is displayed as text that parses as the same policy.
+//! Any text parses as a policy or as an error and never panics. A policy is displayed as text that parses as the same
+//! policy.
 
 use core::fmt::{Debug, Display};
 use core::str::FromStr;

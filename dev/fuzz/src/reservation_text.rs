@@ -1,5 +1,5 @@
-//! Any text parses as a reservation or as an error. A reservation is displayed as text that parses as the same reservation, and
-//! a server accepts any token at any time without a panic.
+//! Any text parses as a reservation or as an error. A reservation is displayed as text that parses as the same
+//! reservation, and a server accepts any token at any time without a panic.
 
 use core::time::Duration;
 

@@ -55,7 +55,8 @@ impl<W: World> Model for Search<W> {
     }
 }
 
-/// Explores every state that `start` leads to within so many turns, until a property fails, and returns the number of states.
+/// Explores every state that `start` leads to within so many turns, until a property fails, and returns the number of
+/// states.
 ///
 /// # Errors
 /// The property that fails, the actions that lead there, and the figures of the last state.

@@ -1,7 +1,7 @@
 //! Links stagger-core into a program that has no standard library and no allocator.
 //!
-//! The test is that it links. It cannot run, because an entry point needs unsafe code. If a dependency linked the standard
-//! library, there would be two panic handlers; if one allocated, there would be no allocator.
+//! The test is that it links. It cannot run, because an entry point needs unsafe code. If a dependency linked the
+//! standard library, there would be two panic handlers; if one allocated, there would be no allocator.
 
 #![no_std]
 #![no_main]

@@ -14,8 +14,8 @@ use crate::grpc::Codes;
 
 /// A service config: the attempt policies of methods, and the retry throttling that they share.
 ///
-/// Parse it from JSON with [`FromStr`](core::str::FromStr), and write it as JSON with [`Display`](fmt::Display); see the
-/// [module](super).
+/// Parse it from JSON with [`FromStr`](core::str::FromStr), and write it as JSON with [`Display`](fmt::Display); see
+/// the [module](super).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceConfig {
     methods: Vec<MethodConfig>,

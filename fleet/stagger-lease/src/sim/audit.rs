@@ -45,8 +45,8 @@ impl Audit {
         }
     }
 
-    /// Returns the most that successes had earned, in millionths of a token, before they were reported: a full bucket forgets at
-    /// once what it earns, and the store only when it learns of it.
+    /// Returns the most that successes had earned, in millionths of a token, before they were reported: a full bucket
+    /// forgets at once what it earns, and the store only when it learns of it.
     pub(super) const fn most_late(&self) -> u64 {
         self.most_late
     }

@@ -191,7 +191,8 @@ impl Member {
         !self.has_leases
     }
 
-    /// Returns the part of these tokens, and of what is refilled in so many microseconds, that is the process's without the store.
+    /// Returns the part of these tokens, and of what is refilled in so many microseconds, that is the process's
+    /// without the store.
     pub(super) fn share(&self, tokens: u64, length: u64) -> u64 {
         (tokens + self.lease.limits.refilled(length)) / self.process.processes()
     }

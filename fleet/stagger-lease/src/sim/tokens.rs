@@ -7,8 +7,8 @@ use super::fleet::Fleet;
 use crate::claim::Limits;
 use crate::settings::{SettingsProblem, TokenSettings};
 
-/// A token bucket that all processes of a fleet share by leases, as `SharedTokens` of `stagger-redis`: every retry takes
-/// tokens, every success puts tokens back.
+/// A token bucket that all processes of a fleet share by leases, as `SharedTokens` of `stagger-redis`: every retry
+/// takes tokens, every success puts tokens back.
 ///
 /// Units: whole tokens.
 ///
@@ -81,14 +81,15 @@ impl LeasedTokensBuilder {
         self
     }
 
-    /// Adds `tokens` for the fleet in each period `per`, evenly. Default: none. Range: at most 1,000,000,000 per second.
+    /// Adds `tokens` for the fleet in each period `per`, evenly. Default: none. Range: at most 1,000,000,000 per
+    /// second.
     pub const fn refill(mut self, tokens: u32, per: Duration) -> Self {
         self.settings.refill = (tokens as u64, per);
         self
     }
 
-    /// Sets the number of processes that are expected to run: without the store, each uses its share of the budget. Default:
-    /// the number that runs. Range: at least 1.
+    /// Sets the number of processes that are expected to run: without the store, each uses its share of the budget.
+    /// Default: the number that runs. Range: at least 1.
     pub const fn expected(mut self, processes: u32) -> Self {
         self.expected = Some(processes);
         self

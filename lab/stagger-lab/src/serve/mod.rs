@@ -4,8 +4,8 @@
 //! address, from its own page or from no page, so that another site can neither read from it nor make it compute. The
 //! engine, the findings and the advice are those of the other subcommands; nothing is read from or written to files.
 //!
-//! The page draws, and computes nothing: also forecasts, sentences and the times of single clients come from here, so it
-//! cannot differ from the command line. A request is a `POST` of JSON, which another site cannot send without being
+//! The page draws, and computes nothing: also forecasts, sentences and the times of single clients come from here, so
+//! it cannot differ from the command line. A request is a `POST` of JSON, which another site cannot send without being
 //! asked for its origin first. A simulation lives as long as its connection.
 
 mod command;
