@@ -53,6 +53,8 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod client_policy;
+mod distributions;
 mod engine;
 mod environment;
 pub mod fluid;
@@ -66,8 +68,6 @@ pub mod storm;
 pub mod system;
 pub mod testing;
 
-pub use engine::progress::{CancelToken, Progress};
-pub use engine::recording::time_series::TimeSeries;
-pub use engine::sweep::Sweep;
+pub use engine::{CancelToken, Progress, Sweep, TimeSeries};
 pub use goodness_of_fit::{GoodnessOfFit, QuantileCurve};
-pub use scenario::error::{ScenarioError, ScenarioProblem};
+pub use scenario::{ScenarioError, ScenarioProblem};

@@ -1,3 +1,28 @@
+//! What an engine delivers: events, their times, and the simulation that handles them.
+
+use core::time::Duration;
+
+use stagger_core::Instant;
+
+/// A simulation that the engines drive: clients with at most one pending event each, and shared state.
+pub(crate) trait Simulation {
+    type Client: Copy;
+
+    fn client_count(&self) -> u32;
+
+    fn new_client(&self) -> Self::Client;
+
+    /// Returns the time of the first event of this client, in microseconds, if it has one.
+    fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;
+
+    /// Handles the event of this client at `at`. Returns the time of its next event, if any, which is at least the
+    /// engine's minimum interval later, and at least a microsecond.
+    fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64>;
+
+    /// Returns the number of clients without further events.
+    fn finished_clients(&self) -> u64;
+}
+
 /// Number of bits of an event that hold the client: 67 million clients.
 pub(crate) const CLIENT_BITS: u32 = 26;
 
@@ -81,6 +106,23 @@ const fn inverse(odd: u32) -> u32 {
         correct *= 2;
     }
     inverse
+}
+
+/// Converts a duration to whole microseconds, rounding down and saturating.
+#[inline]
+pub(crate) const fn micros(length: Duration) -> u64 {
+    length.as_secs().saturating_mul(1_000_000).saturating_add(length.subsec_micros() as u64)
+}
+
+/// Converts a duration to whole microseconds, rounding up and saturating.
+#[inline]
+pub(crate) const fn micros_up(length: Duration) -> u64 {
+    micros(length).saturating_add((length.subsec_nanos() % 1_000 != 0) as u64)
+}
+
+#[inline]
+pub(crate) const fn instant(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1_000)
 }
 
 #[cfg(test)]

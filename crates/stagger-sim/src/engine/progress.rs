@@ -1,8 +1,6 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::simulation::Cancelled;
-
 /// Cancels simulations from another thread. Clones share one state.
 ///
 /// Results that are complete when [`cancel`](Self::cancel) is called are kept. A run that is in progress stops within
@@ -35,6 +33,10 @@ pub struct Progress {
 
 /// What one complete run counts: fractions of it are whole numbers, and four billion runs fit into 64 bits.
 const RUN: u64 = 1 << 32;
+
+/// A run ended early because its progress was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cancelled;
 
 pub(crate) struct RunProgress<'a> {
     progress: &'a Progress,

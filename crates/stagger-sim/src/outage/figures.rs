@@ -1,8 +1,8 @@
 use core::time::Duration;
 
-use super::judged::JudgedWindows;
+use super::verdict::JudgedWindows;
 use super::{LeaseFigures, Verdict};
-use crate::engine::recording::time_series::TimeSeries;
+use crate::engine::TimeSeries;
 
 /// The results of an outage with one policy, one kind of guards and one seed.
 #[derive(Clone, Debug, Default, PartialEq)]

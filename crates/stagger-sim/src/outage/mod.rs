@@ -29,21 +29,16 @@
 //! outage is over, but requests still fail. Every process has the initial allowance of its budget, so a large fleet has
 //! a large total.
 
-mod default_guards;
 mod figures;
-mod fleet;
 mod guards;
-pub(crate) mod judged;
-pub(crate) mod scenario;
-mod server;
+mod scenario;
 mod simulation;
-pub(crate) mod verdict;
-mod windows;
+mod verdict;
 
-pub use default_guards::DefaultGuards;
 pub use figures::OutageFigures;
-pub(crate) use fleet::Fleet;
-pub use fleet::{FleetBudget, FleetConditions, FleetRun, LeaseFigures, StoreFaults};
-pub use guards::ProcessGuards;
+pub(crate) use guards::Fleet;
+pub use guards::{DefaultGuards, FleetBudget, FleetConditions, FleetRun, LeaseFigures, ProcessGuards, StoreFaults};
+pub(crate) use scenario::longest_call;
 pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};
 pub use verdict::Verdict;
+pub(crate) use verdict::{GOOD_PERCENT, JudgedWindows};

@@ -5,12 +5,9 @@ use stagger_core::{Policy, Seed};
 
 use super::simulation::OutageSimulation;
 use super::{OutageFigures, ProcessGuards, StoreFaults};
-use crate::engine::progress::Progress;
-use crate::engine::time::micros;
-use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
-use crate::environment::network::Network;
-use crate::scenario::error::{ScenarioError, ScenarioProblem, is_rate};
-use crate::scenario::setters::setters;
+use crate::engine::{CLIENT_BITS, Engine, MAX_TIME, Progress, micros};
+use crate::environment::Network;
+use crate::scenario::{ScenarioError, ScenarioProblem, is_rate, setters};
 
 /// An outage: the traffic, the server and the outage. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::engine::recording::time_series::TimeSeries;
+use crate::engine::TimeSeries;
 use crate::outage::LeaseFigures;
 
 /// The results of a mass disconnect with one policy and one seed. Times are measured from the start of the scenario.

@@ -31,12 +31,9 @@
 //! average: [`ReconnectFigures::efficiency`] compares a policy with these limits.
 
 mod crash_loop;
-mod crash_run;
 mod figures;
 mod guarded;
-mod link;
 mod recorder;
-mod sample;
 mod scenario;
 mod server;
 mod simulation;

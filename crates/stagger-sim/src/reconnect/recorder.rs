@@ -4,8 +4,8 @@ use stagger_core::Seed;
 
 use super::tally::Tally;
 use super::{ReconnectFigures, ReconnectScenario};
-use crate::engine::time::micros;
-use crate::scenario::client_policy::ClientPolicy;
+use crate::client_policy::ClientPolicy;
+use crate::engine::micros;
 
 /// Computes [`ReconnectFigures`] from the traces of real clients, with the same definitions as the simulation.
 ///

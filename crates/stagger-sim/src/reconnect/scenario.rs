@@ -8,13 +8,10 @@ use super::crash_loop::CrashLoop;
 use super::guarded::GuardedSimulation;
 use super::server::{FixedHint, Server, Staggered};
 use super::simulation::ReconnectSimulation;
-use crate::engine::progress::Progress;
-use crate::engine::time::micros;
-use crate::engine::{CLIENT_BITS, Engine, MAX_TIME};
-use crate::environment::network::Network;
+use crate::engine::{CLIENT_BITS, Engine, MAX_TIME, Progress, micros};
+use crate::environment::Network;
 use crate::outage::{ProcessGuards, StoreFaults};
-use crate::scenario::error::{ScenarioError, ScenarioProblem, is_rate};
-use crate::scenario::setters::setters;
+use crate::scenario::{ScenarioError, ScenarioProblem, is_rate, setters};
 
 /// A mass disconnect: the clients, the network and the server. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -327,7 +324,8 @@ impl ReconnectScenarioBuilder {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use stagger_core::{Jitter, Ratio, profile::Profile};
+    use stagger_core::profile::Profile;
+    use stagger_core::{Jitter, Ratio};
 
     use super::*;
 

@@ -1,8 +1,9 @@
 use core::time::Duration;
 
-use stagger_core::{ServerHint, admission::Admission, admission::Admit, admission::ReservationToken};
+use stagger_core::ServerHint;
+use stagger_core::admission::{Admission, Admit, ReservationToken};
 
-use crate::engine::time::{instant, micros};
+use crate::engine::{instant, micros};
 
 /// The response to an attempt: the time at which its handshake is complete, in microseconds, or a rejection, perhaps
 /// with a hint.

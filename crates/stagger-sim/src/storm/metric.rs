@@ -201,8 +201,9 @@ pub(super) use report;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::storm::{FluidReport, OccReport, OutageReport, ReconnectReport};
+
+    use super::*;
 
     fn metric(key: &str) -> Metric {
         *ReconnectReport::METRICS.iter().chain(OutageReport::METRICS).find(|metric| metric.key == key).unwrap()

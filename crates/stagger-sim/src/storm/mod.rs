@@ -21,18 +21,17 @@
 //! ```
 
 mod document;
-mod measurements;
 mod metric;
 mod report;
 mod spec;
-mod verdict;
 
-pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport, SweptPart, SweptSetting};
-pub use measurements::{Agreement, ComparedFigure, Measurements, ServerCounts};
+pub use document::{
+    Agreement, ComparedFigure, Measurements, RunReport, SchemaVersion, ServerCounts, StormReport, StrategyReport,
+    SweptPart, SweptSetting,
+};
 pub use metric::{Better, Importance, Metric, MetricValue, Quantity};
-pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
+pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures, VerdictKind};
 pub use spec::{
     CrashLoopSpec, FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec,
     StoreSpec,
 };
-pub use verdict::VerdictKind;

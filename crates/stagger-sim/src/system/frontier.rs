@@ -1,8 +1,7 @@
 use stagger_core::Seed;
 
 use super::definition::System;
-use crate::engine::progress::Progress;
-use crate::engine::sweep::Sweep;
+use crate::engine::{Progress, Sweep};
 
 /// A map of what a system survives: two of its numbers, each with several values.
 #[derive(Clone, Debug, PartialEq)]

@@ -177,8 +177,9 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::system::{Edge, SystemBuilder};
+
+    use super::*;
 
     fn chain(nested: NestedCalls, calls: u32) -> System {
         let attempts = stagger_core::policy!(zero().max_attempts(3));

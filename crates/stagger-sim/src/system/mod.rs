@@ -58,9 +58,9 @@
 //! lost. A run takes memory in proportion to what is open. The example `three_tiers` of this crate measures the speed.
 
 mod calls;
+mod curve;
 mod definition;
 mod edge;
-mod error;
 mod figures;
 #[cfg(feature = "toml")]
 mod file;
@@ -68,25 +68,23 @@ mod frontier;
 mod gain;
 mod layout;
 mod queue;
-mod recorder;
 mod search;
 mod service;
 mod simulation;
-mod speed;
 mod state;
+mod tries;
 mod trigger;
 mod workers;
 
-pub use definition::{Arrivals, System, SystemBuilder};
+pub use definition::{Arrivals, System, SystemBuilder, SystemError, SystemPart, SystemProblem};
 pub use edge::{Cache, CallOrder, Edge, NestedCalls, Refusals};
-pub use error::{SystemError, SystemPart, SystemProblem};
-pub use figures::{EdgeFigures, ServiceFigures, SystemFigures};
+pub use figures::{EdgeFigures, ServiceFigures, SystemFigures, SystemRecorder};
 #[cfg(feature = "toml")]
 pub use file::{FileNumber, FileProblem, SystemFile, SystemFileError, Unit};
 pub use frontier::{Frontier, FrontierMap};
 pub use gain::LoopGain;
 pub use layout::{EdgeLayout, ServiceLayout, SystemLayout};
-pub use recorder::SystemRecorder;
-pub use search::{Border, BorderPoint, Found, Search, Tried};
+pub use search::Search;
 pub use service::{Service, ServiceTimes, StaleWork};
+pub use tries::{Border, BorderPoint, Found, Tried};
 pub use trigger::Trigger;

@@ -6,16 +6,11 @@ use super::definition::{Arrivals, System};
 use super::figures::{EdgeFigures, ServiceFigures, SystemFigures};
 use super::queue::{Event, EventKind, EventQueue, Lanes};
 use super::service::{Service, ServiceTimes};
-use super::speed::Speed;
-use super::state::{Attempt, Call, Marks, Slab, Stream, Tier, WarmKeys};
+use super::state::{Attempt, Call, Marks, Slab, Speed, Stream, Tier, WarmKeys};
 use super::trigger::{Fault, Trigger};
-use crate::engine::Cancelled;
-use crate::engine::progress::Progress;
-use crate::environment::distributions::exponential;
-use crate::outage::ProcessGuards;
-use crate::outage::judged::JudgedWindows;
-use crate::outage::scenario::longest_call;
-use crate::outage::verdict::GOOD_PERCENT;
+use crate::distributions::exponential;
+use crate::engine::{Cancelled, Progress};
+use crate::outage::{GOOD_PERCENT, JudgedWindows, ProcessGuards, longest_call};
 
 /// A run of a system. Times are in nanoseconds.
 pub(super) struct Simulation<'a> {

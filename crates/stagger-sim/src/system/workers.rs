@@ -3,7 +3,7 @@ use super::queue::EventKind;
 use super::service::{Occupancy, Service, ServiceTimes, StaleWork};
 use super::simulation::{Simulation, nanos};
 use super::state::{AttemptId, Reply};
-use crate::environment::distributions::exponential;
+use crate::distributions::exponential;
 
 /// The services' side: queues, workers, and the calls that an attempt makes.
 impl Simulation<'_> {

@@ -42,7 +42,6 @@
 //! the scenario or the policy changes. Leave a margin in your limits, so that they also hold for other seeds.
 
 mod overload;
-mod plot;
 mod report;
 mod storm;
 mod system;

@@ -4,8 +4,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
-use super::plot::Plot;
-use super::report::{Report, check_claim, time};
+use super::report::{Plot, Report, check_claim, time};
 use crate::outage::{OutageFigures, OutageScenario, ProcessGuards, Verdict};
 
 /// A simulated outage under continuous traffic, with assertions about its figures.

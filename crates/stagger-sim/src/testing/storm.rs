@@ -4,8 +4,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
-use super::plot::Plot;
-use super::report::{Report, check_claim, time};
+use super::report::{Plot, Report, check_claim, time};
 use crate::reconnect::{ReconnectFigures, ReconnectScenario};
 
 /// A simulated mass disconnect, with assertions about its figures.

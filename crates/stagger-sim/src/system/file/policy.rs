@@ -1,12 +1,14 @@
 use core::ops::Range;
 use std::fs;
+use std::sync::Arc;
 
 use serde::Deserialize;
-use stagger_core::Policy;
+use stagger_core::budget::Tokens;
+use stagger_core::{Policy, Ratio, Seed};
 use toml::de::ValueDeserializer;
 
-use super::number::Unit;
-use super::table::{Reader, Table};
+use super::table::{Reader, Table, Unit};
+use crate::outage::ProcessGuards;
 
 /// The longest policy file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1_024;
@@ -85,4 +87,27 @@ fn numbers(policy: &Policy) -> Vec<(&'static str, Unit, f64)> {
     let lengths = [("base", base), ("cap", policy.cap()), ("max-elapsed", policy.max_elapsed())];
     let lengths = lengths.into_iter().filter_map(|(key, length)| Some((key, Unit::Seconds, length?.as_secs_f64())));
     attempts.into_iter().chain(lengths).collect()
+}
+
+pub(super) type NewGuards = Arc<dyn Fn(Seed) -> ProcessGuards + Send + Sync>;
+
+/// Takes out the guards of an edge: a bucket of tokens that successes fill.
+pub(super) fn edge_guards(table: &mut Table<'_>) -> Option<NewGuards> {
+    let mut budget = table.table("budget")?;
+    let (tokens, refund) = (budget.count("tokens", 10), budget.share("refund", 0.1));
+    let at = budget.at;
+    budget.finish();
+    let refund = Ratio::millionths((refund * 1e6).round() as u32);
+    let builder = Tokens::builder().capacity(tokens).cost(1).fractional_reward(refund);
+    match builder.build() {
+        Err(error) => {
+            table.problem(at..at, format!("budget: {error}"));
+            None
+        }
+        // The settings are valid, as has been seen.
+        Ok(_) => Some(Arc::new(move |_| match builder.build() {
+            Ok(tokens) => ProcessGuards::none().budget(tokens),
+            Err(_) => ProcessGuards::none(),
+        })),
+    }
 }

@@ -3,12 +3,10 @@ use core::time::Duration;
 
 use toml::de::DeTable;
 
-use super::guards::edge_guards;
-use super::policy::edge_policy;
+use super::policy::{edge_guards, edge_policy};
 use super::table::{Entry, Reader, Table, count, duration};
-use crate::system::definition::{Arrivals, System, SystemBuilder};
+use crate::system::definition::{Arrivals, System, SystemBuilder, SystemError, SystemPart};
 use crate::system::edge::{Cache, CallOrder, Edge, NestedCalls, Refusals};
-use crate::system::error::{SystemError, SystemPart};
 use crate::system::service::{Service, ServiceTimes, StaleWork};
 use crate::system::trigger::Trigger;
 

@@ -8,9 +8,8 @@ use stagger_core::text::nearest;
 use toml::de::DeTable;
 
 use super::error::{FileProblem, SystemFileError};
-use super::number::FileNumber;
 use super::read::{USERS, edge_path, system};
-use super::table::{Read, Reader};
+use super::table::{FileNumber, Read, Reader};
 use crate::system::definition::System;
 
 /// A system as a TOML file, whose numbers can be changed by their paths.

@@ -1,15 +1,34 @@
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::event::Event;
-use super::progress::Progress;
-use super::simulation::{Cancelled, Simulation};
+use super::calendar;
+use super::event::{Event, Simulation};
+use super::progress::{Cancelled, Progress};
+
+/// The event queue of a simulation. Both engines give the same figures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Engine {
+    /// A calendar queue, for simulations with a minimum time between two events of a client, in microseconds.
+    Calendar {
+        min_event_interval: u64,
+    },
+    Heap,
+}
+
+impl Engine {
+    pub(crate) fn run<W: Simulation>(self, simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
+        match self {
+            Self::Calendar { min_event_interval } => calendar::run(simulation, min_event_interval, progress),
+            Self::Heap => run_on_heap(simulation, progress),
+        }
+    }
+}
 
 /// Number of events between two progress reports.
 const REPORT_EVERY: u64 = 1 << 14;
 
 /// Runs a simulation with a binary heap of events: the reference engine.
-pub(super) fn run<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
+fn run_on_heap<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
     let mut clients = vec![simulation.new_client(); simulation.client_count() as usize];
     let mut events = BinaryHeap::with_capacity(clients.len());
     for (id, client) in (0..).zip(&mut clients) {

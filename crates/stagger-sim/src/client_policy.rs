@@ -1,11 +1,10 @@
 use core::time::Duration;
 
-use stagger_core::{
-    Guards, NestedRetries, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::Health,
-    machine::RetryMachine, machine::RetryState,
-};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, Health, RetryMachine, RetryState};
+use stagger_core::{Guards, NestedRetries, Outcome, Policy, Seed};
 
-use crate::engine::time::instant;
+use crate::engine::instant;
 
 /// The policy of all clients, with a seed for each client.
 #[derive(Clone, Copy)]
@@ -97,10 +96,13 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{ServerHint, machine::ReconnectMachine, machine::ReconnectStep, profile::Profile};
+    use stagger_core::ServerHint;
+    use stagger_core::machine::{ReconnectMachine, ReconnectStep};
+    use stagger_core::profile::Profile;
+
+    use crate::engine::micros;
 
     use super::*;
-    use crate::engine::time::micros;
 
     /// What happens to a client: its connection is lost after a life of so many seconds, or the attempt to connect
     /// fails.

@@ -1,7 +1,132 @@
 use stagger_core::Seed;
 
-use super::found::Tried;
-use super::tries::{Halt, Tries};
+use super::state::Stream;
+
+/// What a [`Search`](super::Search) found.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Found {
+    /// All values that were tried, in increasing order.
+    pub tried: Vec<Tried>,
+    /// The borders between values at which the system comes back and those at which it stays down, in increasing order.
+    pub borders: Vec<Border>,
+    /// Values apart from the borders at which chance decides: with as many seeds as a decision may take, neither less nor
+    /// more than half of them stay down with significance.
+    pub undecided: Vec<f64>,
+}
+
+/// A value that a [`Search`](super::Search) tried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Tried {
+    /// The value.
+    pub value: f64,
+    /// How many seeds are down at the horizon.
+    pub down: u64,
+    /// Number of seeds.
+    pub seeds: u64,
+}
+
+/// A border: where the share of the seeds that stay down rises or falls across one half.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Border {
+    /// Whether the system stays down above the border, and not below it.
+    pub is_worse_above: bool,
+    /// Where half of the seeds stay down.
+    pub half: BorderPoint,
+    /// Where a tenth of the seeds stays down; `None` if that is outside of the range of the search.
+    pub tenth: Option<BorderPoint>,
+    /// Where nine tenths of the seeds stay down; `None` if that is outside of the range of the search.
+    pub nine_tenths: Option<BorderPoint>,
+}
+
+/// The value at which a share of the seeds stays down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BorderPoint {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of the 95 % interval. At the low end of the range of the search, it may be lower.
+    pub low: f64,
+    /// Upper end of the 95 % interval. At the high end of the range of the search, it may be higher.
+    pub high: f64,
+}
+
+impl Tried {
+    /// Returns whether half of the seeds or more are down at the horizon.
+    #[must_use]
+    pub const fn stays_down(&self) -> bool {
+        2 * self.down >= self.seeds
+    }
+
+    /// Returns the share of the seeds that are down at the horizon.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.down as f64 / self.seeds as f64
+    }
+}
+
+/// Which values are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grain {
+    Any,
+    Whole,
+}
+
+/// Why a search ends early.
+pub(super) enum Halt<E> {
+    Cancelled,
+    Failed(E),
+}
+
+/// The values that were tried, and what tries more: `run` returns how many of the seeds are down, or `None` if it was
+/// cancelled.
+pub(super) struct Tries<F> {
+    run: F,
+    /// The seeds that have not run: every run of a search has its own, because runs of the same seed at neighboring values
+    /// often end alike, and would say less than as many independent ones.
+    seeds: Stream,
+    /// In increasing order.
+    pub(super) tried: Vec<Tried>,
+}
+
+impl<E, F: FnMut(f64, &[Seed]) -> Result<Option<u64>, E>> Tries<F> {
+    pub(super) const fn new(first: u64, run: F) -> Self {
+        Self { run, seeds: Stream::new(Seed::new(first)), tried: Vec::new() }
+    }
+
+    /// Runs a value with this many more seeds.
+    pub(super) fn add(&mut self, value: f64, seeds: u64) -> Result<(), Halt<E>> {
+        let new: Vec<_> = (0..seeds).map(|_| Seed::new(self.seeds.bits())).collect();
+        let down = (self.run)(value, &new).map_err(Halt::Failed)?.ok_or(Halt::Cancelled)?;
+        let place = self.tried.partition_point(|tried| tried.value < value);
+        match self.tried.get_mut(place).filter(|tried| tried.value <= value) {
+            Some(known) => (known.down, known.seeds) = (known.down + down, known.seeds + seeds),
+            None => self.tried.insert(place, Tried { value, down, seeds }),
+        }
+        Ok(())
+    }
+}
+
+impl<F> Tries<F> {
+    /// Returns how many seeds a value has run with.
+    pub(super) fn seeds_at(&self, value: f64) -> u64 {
+        self.tried.iter().find(|tried| tried.value.total_cmp(&value).is_eq()).map_or(0, |tried| tried.seeds)
+    }
+
+    /// Returns the value that was tried closest to another.
+    pub(super) fn nearest(&self, value: f64) -> Option<Tried> {
+        let distance = |tried: &&Tried| (tried.value - value).abs();
+        self.tried.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()
+    }
+}
+
+impl Grain {
+    pub(super) fn round(self, value: f64) -> f64 {
+        if self == Self::Whole { value.round() } else { value }
+    }
+}
 
 /// The probability that a search takes any value for one of the other side.
 const ERROR: f64 = 0.01;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::engine::time::micros;
+use super::event::micros;
 
 /// Counts of events in bins of 100 ms, from the start of the scenario. Counts saturate at `u32::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
