@@ -26,8 +26,8 @@ impl Environment {
         ((self.disconnects.draw(client as u64) as u128 * (window as u128 + 1)) >> 64) as u64
     }
 
-    /// Returns how long after the server's `nth` crash this client notices that its connection is lost, in microseconds:
-    /// uniform on `[0, window]`.
+    /// Returns how long after the server's `nth` crash this client notices that its connection is lost, in
+    /// microseconds: uniform on `[0, window]`.
     pub(crate) const fn repeated_disconnect_time(self, client: u32, nth: u32, window: u64) -> u64 {
         let bits = self.disconnects.draw(((nth as u64) << CLIENT_BITS) | client as u64);
         ((bits as u128 * (window as u128 + 1)) >> 64) as u64

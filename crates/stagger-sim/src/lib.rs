@@ -10,7 +10,7 @@
 //! | [`occ`] | all clients write one row under optimistic concurrency control |
 //! | [`outage`] | requests arrive continuously, and the server stalls for a while: does it recover? |
 //! | [`reconnect`] | all clients lose their connections at once, and the server accepts a limited rate |
-//! | [`system`] | several services call each other, and a fault befalls one of them: do their retries keep the system down? |
+//! | [`system`] | several services call each other, and one has a fault: do their retries keep the system down? |
 //! | [`fluid`] | the mean-field approximation of [`reconnect`]: fast and deterministic |
 //!
 //! ```
@@ -41,8 +41,8 @@
 //!   with a schema.
 //! - `toml` (off by default): `system::SystemFile`, systems of services as TOML files.
 //!
-//! No type of another dependency than `stagger-core` is in the public interface. With `serde`, the traits of serde 1 are
-//! implemented.
+//! No type of another dependency than `stagger-core` is in the public interface. With `serde`, the traits of serde 1
+//! are implemented.
 //!
 //! # Randomness
 //!

@@ -28,7 +28,8 @@ pub enum ScenarioProblem {
     BeyondHorizon,
     /// The horizon is 0 or above 76 hours.
     Horizon,
-    /// A fault of the store does not end after it begins, or ends after the horizon, or cuts off more than all processes.
+    /// A fault of the store does not end after it begins, or ends after the horizon, or cuts off more than all
+    /// processes.
     Store,
     /// Guards and a crash loop cannot be simulated together.
     GuardedCrashLoop,
@@ -81,8 +82,8 @@ impl fmt::Display for ScenarioProblem {
             }
             Self::Horizon => "the horizon is 0 or above 76 hours; use a value in between",
             Self::Store => {
-                "a fault of the store does not end after it begins, or ends after the horizon, or cuts off more than all \
-                 processes; change its times, or raise the horizon"
+                "a fault of the store does not end after it begins, or ends after the horizon, or cuts off more than \
+                 all processes; change its times, or raise the horizon"
             }
             Self::GuardedCrashLoop => "guards and a crash loop cannot be simulated together; remove one of them",
             Self::ReservationRate => {

@@ -17,8 +17,8 @@ const BLOCK: usize = 64;
 /// Number of bits of a key for the position of the client in its bin. Above them are the low bits of the event.
 const INDEX_BITS: u32 = u64::BITS - MAX_BIN_BITS - CLIENT_BITS;
 
-/// Runs a simulation with a calendar queue; see the module documentation. Two events of a client are at least
-/// `min_event_interval` microseconds apart.
+/// Runs a simulation with a calendar queue, in which two events of a client are at least `min_event_interval`
+/// microseconds apart.
 pub(super) fn run<W: Simulation>(
     simulation: &mut W,
     min_event_interval: u64,

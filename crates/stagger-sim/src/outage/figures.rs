@@ -26,7 +26,8 @@ pub struct OutageFigures {
     pub served: TimeSeries,
     /// Number of requests that a breaker, a quiet period or a pacer rejected, at the first attempt or later.
     pub rejected: u64,
-    /// Number of requests that waited for a quiet period or a pacer before their first attempt or later, each time counted.
+    /// Number of requests that waited for a quiet period or a pacer before their first attempt or later, each time
+    /// counted.
     pub held: u64,
     /// Number of retries from the start of the outage.
     pub retries: u64,
@@ -127,9 +128,9 @@ impl OutageFigures {
         self.last(&self.successes)
     }
 
-    /// Returns the number of attempts in the last ten seconds relative to the mean number of requests: the offered load,
-    /// in multiples of that without retries. It can exceed the attempts of the policy, because they include retries of
-    /// earlier requests, and because more requests than the mean may arrive at random.
+    /// Returns the number of attempts in the last ten seconds relative to the mean number of requests: the offered
+    /// load, in multiples of that without retries. It can exceed the attempts of the policy, because they include
+    /// retries of earlier requests, and because more requests than the mean may arrive at random.
     #[must_use]
     pub fn final_load(&self) -> f64 {
         self.last(&self.attempts)

@@ -51,20 +51,20 @@ impl ProcessGuards {
         Self { breaker: Some(Box::new(breaker)), ..self }
     }
 
-    /// Sets the quiet period, such as [`QuietPeriod`](stagger_core::quiet::QuietPeriod): when the server asks for it, all calls of
-    /// the process wait.
+    /// Sets the quiet period, such as [`QuietPeriod`](stagger_core::quiet::QuietPeriod): when the server asks for it,
+    /// all calls of the process wait.
     pub fn quiet(self, quiet: impl Limiter + 'static) -> Self {
         Self { quiet: Some(Box::new(quiet)), ..self }
     }
 
-    /// Sets the pacer, such as [`Pacer`](stagger_core::pacer::Pacer): when the server refuses calls, attempts start at the rate that
-    /// it admits.
+    /// Sets the pacer, such as [`Pacer`](stagger_core::pacer::Pacer): when the server refuses calls, attempts start at
+    /// the rate that it admits.
     pub fn pacer(self, pacer: impl Limiter + 'static) -> Self {
         Self { pacer: Some(Box::new(pacer)), ..self }
     }
 
-    /// Sets a budget that the process shares with all others that have one. It takes the place of a budget of its own. All
-    /// processes have the same settings.
+    /// Sets a budget that the process shares with all others that have one. It takes the place of a budget of its own.
+    /// All processes have the same settings.
     pub fn shared(self, budget: impl FleetBudget + 'static) -> Self {
         Self { shared: Some(Arc::new(budget)), ..self }
     }
@@ -163,8 +163,8 @@ impl DefaultGuards {
 
 /// A budget that the processes of a simulated fleet share, such as `LeasedTokens` of `stagger-lease`.
 ///
-/// The simulation has the calls; the budget has what lies between the processes and their store: messages that take time, a
-/// store that is away or loses its data, and processes that cannot reach it.
+/// The simulation has the calls; the budget has what lies between the processes and their store: messages that take
+/// time, a store that is away or loses its data, and processes that cannot reach it.
 pub trait FleetBudget: Debug + Send + Sync {
     /// Starts the budget for one run.
     fn start(&self, conditions: &FleetConditions) -> Box<dyn FleetRun>;
@@ -172,8 +172,8 @@ pub trait FleetBudget: Debug + Send + Sync {
 
 /// A [`FleetBudget`] in the course of a run. Times are those of the simulation, which starts at [`Instant::ZERO`].
 pub trait FleetRun: Debug {
-    /// Returns the budget of a process as its calls see it; `None` if it does not [share](FleetConditions::shares) it. Called
-    /// once for each process, before the first event.
+    /// Returns the budget of a process as its calls see it; `None` if it does not [share](FleetConditions::shares) it.
+    /// Called once for each process, before the first event.
     fn budget(&self, process: u32) -> Option<Arc<dyn Budget>>;
 
     /// Handles everything between the processes and the store up to `now`. Called before each event of the simulation.
@@ -209,8 +209,8 @@ pub struct FleetConditions {
 pub(crate) struct Fleet(Option<Box<dyn FleetRun>>);
 
 impl Fleet {
-    /// Starts the budget that the processes share, and gives each its part. `begun` and `horizon` are in microseconds, like
-    /// all times here.
+    /// Starts the budget that the processes share, and gives each its part. `begun` and `horizon` are in microseconds,
+    /// like all times here.
     pub(crate) fn start(
         processes: &mut [ProcessGuards],
         faults: StoreFaults,
@@ -263,10 +263,11 @@ impl Fleet {
 pub struct LeaseFigures {
     /// Number of processes that share the budget.
     pub processes: u32,
-    /// How far a single bucket would have fallen below zero that pays for every retry of the fleet, as a ratio of its capacity.
+    /// How far a single bucket would have fallen below zero that pays for every retry of the fleet, as a ratio of its
+    /// capacity.
     pub overshoot: f64,
-    /// The most that the overshoot may be: what the faults of the scenario may cost, as the documentation of `stagger-redis` says,
-    /// and what successes earned before they were reported.
+    /// The most that the overshoot may be: what the faults of the scenario may cost, as the documentation of
+    /// `stagger-redis` says, and what successes earned before they were reported.
     pub overshoot_bound: f64,
     /// Number of reports that the store had to answer before the horizon, lost ones included.
     pub reports: u64,
@@ -274,8 +275,8 @@ pub struct LeaseFigures {
     pub reports_max: u64,
     /// Maximum number of processes that used their local share at the same time.
     pub local_max: u32,
-    /// Time from the end of the last fault of the store until all processes had leases again; `None` if there was no fault, or if
-    /// that was not before the horizon.
+    /// Time from the end of the last fault of the store until all processes had leases again; `None` if there was no
+    /// fault, or if that was not before the horizon.
     pub restored: Option<Duration>,
 }
 

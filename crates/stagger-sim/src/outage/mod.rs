@@ -3,21 +3,21 @@
 //! # The model
 //!
 //! - Requests arrive at random (a Poisson process), each at one of a number of client processes. A process has one
-//!   policy and its own guards: the budgets, breakers, quiet periods and pacers of [`stagger_core`], as in a real program
-//!   ([`ProcessGuards`]). A budget may be one of the fleet ([`FleetBudget`]), whose processes share it through a store, which may
-//!   be away, lose its data or be out of reach ([`StoreFaults`]). Leased tokens, by the protocol of `stagger-redis`, are in
-//!   `stagger-lease` with its feature `sim`.
+//!   policy and its own guards: the budgets, breakers, quiet periods and pacers of [`stagger_core`], as in a real
+//!   program ([`ProcessGuards`]). A budget may be one of the fleet ([`FleetBudget`]), whose processes share it through
+//!   a store, which may be away, lose its data or be out of reach ([`StoreFaults`]). Leased tokens, by the protocol of
+//!   `stagger-redis`, are in `stagger-lease` with its feature `sim`.
 //! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow.
 //!   An attempt fails if no answer arrives within the timeout.
 //! - The server has one queue and a fixed service time. If the queue is full, an attempt is rejected at once
 //!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it
 //!   processes every queued job, whether its result is still wanted or not.
 //! - During an [outage](OutageKind) the server rejects all attempts, which are transient failures like those without an
-//!   answer in time, or it stalls and the queue fills. A rejection may have a hint: a minimum delay for all clients. It is then
-//!   throttled, as a 503 with `Retry-After` is.
+//!   answer in time, or it stalls and the queue fills. A rejection may have a hint: a minimum delay for all clients. It
+//!   is then throttled, as a 503 with `Retry-After` is.
 //! - Requests continue to arrive after the horizon for the longest time that a call can take, at most for the length of
-//!   the simulation, so that the last requests before the horizon are settled under the same load. Their successes count
-//!   for the [verdict](Verdict); attempts and successes after the horizon are not recorded.
+//!   the simulation, so that the last requests before the horizon are settled under the same load. Their successes
+//!   count for the [verdict](Verdict); attempts and successes after the horizon are not recorded.
 //!
 //! # Limits and formulas
 //!

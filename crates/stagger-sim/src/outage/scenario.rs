@@ -42,8 +42,8 @@ pub enum OutageKind {
     Stall,
     /// The server rejects all attempts at once and processes its queue.
     Reject,
-    /// The server refuses all attempts at once because they are too many, as with status 429, and processes its queue. Such
-    /// failures are [throttled](stagger_core::FailureKind::Throttled): a quiet period and a pacer count them.
+    /// The server refuses all attempts at once because they are too many, as with status 429, and processes its queue.
+    /// Such failures are [throttled](stagger_core::FailureKind::Throttled): a quiet period and a pacer count them.
     Throttle,
 }
 
@@ -81,8 +81,8 @@ impl OutageScenario {
         self.processes
     }
 
-    /// Returns the time at which the requests that arrive before the horizon are settled: at most after another horizon,
-    /// and as many requests as fit. Calls that guards hold may take as long as they like.
+    /// Returns the time at which the requests that arrive before the horizon are settled: at most after another
+    /// horizon, and as many requests as fit. Calls that guards hold may take as long as they like.
     pub(super) fn settled_at(&self, policy: &Policy, are_held: bool) -> u64 {
         let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
         let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
@@ -170,15 +170,15 @@ impl OutageScenarioBuilder {
         one_way: Duration = micros(one_way);
         /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
         timeout: Duration = micros(timeout);
-        /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is longer:
-        /// twelve [windows](OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
+        /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is
+        /// longer: twelve [windows](OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
         horizon: Duration = micros(horizon);
-        /// Sets the `Retry-After` of rejections: of a full queue, and of a server that rejects everything. Default none.
-        /// It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),
+        /// Sets the `Retry-After` of rejections: of a full queue, and of a server that rejects everything. Default
+        /// none. It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),
         /// `max_hint`).
         retry_after: Duration = Some(micros(retry_after));
-        /// Sets what happens to the store of a [`FleetBudget`](super::FleetBudget). Default [`StoreFaults::none`]. Range: up to
-        /// the horizon.
+        /// Sets what happens to the store of a [`FleetBudget`](super::FleetBudget). Default [`StoreFaults::none`].
+        /// Range: up to the horizon.
         store: StoreFaults = store;
     }
 

@@ -6,9 +6,9 @@ use stagger_core::text::Compact;
 /// Whether a system survives an outage: the states that it goes through from the start of the outage to the horizon.
 ///
 /// Judged by the requests that arrive in windows of at least a second and a hundred expected requests, aligned at the
-/// start of the outage. A window is good if at least 90 % of its requests are served in the end, also after the horizon:
-/// the simulation continues under the same load until they are settled. The system is up at the start of the outage, is
-/// down from a window that is not good, and is up again from the first of five consecutive good windows.
+/// start of the outage. A window is good if at least 90 % of its requests are served in the end, also after the
+/// horizon: the simulation continues under the same load until they are settled. The system is up at the start of the
+/// outage, is down from a window that is not good, and is up again from the first of five consecutive good windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -175,7 +175,8 @@ impl JudgedWindows {
     }
 }
 
-/// Requests by the window in which they arrived, and how many of them were served in the end. Times are in microseconds.
+/// Requests by the window in which they arrived, and how many of them were served in the end. Times are in
+/// microseconds.
 ///
 /// Windows are aligned at the start of the outage. The requests after the last whole window belong to that window, so
 /// that no window has too few of them to be judged.

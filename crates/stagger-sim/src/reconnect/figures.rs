@@ -21,8 +21,9 @@ pub struct ReconnectFigures {
     pub gave_up: u64,
     /// Number of clients that would have continued after the horizon; in a server's view, all that were not connected.
     pub unfinished: u64,
-    /// Whether this is what a server saw ([`ReconnectRecorder::record_server`](super::ReconnectRecorder::record_server)). It
-    /// does not tell clients apart, so that what belongs to single clients is `None`, zero or empty.
+    /// Whether this is what a server saw
+    /// ([`ReconnectRecorder::record_server`](super::ReconnectRecorder::record_server)). It does not tell clients apart,
+    /// so that what belongs to single clients is `None`, zero or empty.
     pub is_server_view: bool,
     /// Number of times that the server crashed again ([`ReconnectScenarioBuilder::crash_loop`]).
     ///
@@ -38,8 +39,8 @@ pub struct ReconnectFigures {
     pub connects: TimeSeries,
     /// Arrival times of the attempts of the sampled clients; trailing clients without attempts are omitted.
     pub sample: Vec<Vec<Duration>>,
-    /// Times at which the sampled clients lost their connections: once, and again with each crash of the server that ended
-    /// one.
+    /// Times at which the sampled clients lost their connections: once, and again with each crash of the server that
+    /// ended one.
     pub sample_losses: Vec<Vec<Duration>>,
     /// Times at which the sampled clients were connected again; empty for a client that never was.
     pub sample_connects: Vec<Vec<Duration>>,
@@ -130,8 +131,8 @@ impl ReconnectFigures {
 
     /// Returns the number of attempts beyond what the server accepts, per client: in each window of 100 ms, or of ten
     /// handshakes if they take longer, those above `rate` times the length of the window. Unlike
-    /// [`overload`](Self::overload), it counts how many arrive too early and not for how long, so clients in step, whose
-    /// overload is short and high, do not look better than others.
+    /// [`overload`](Self::overload), it counts how many arrive too early and not for how long, so synchronized clients,
+    /// whose overload is short and high, do not look better than others.
     #[must_use]
     pub fn excess_per_client(&self) -> f64 {
         let per_bin = self.rate * TimeSeries::BIN_WIDTH.as_secs_f64();

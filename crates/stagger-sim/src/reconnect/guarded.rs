@@ -12,8 +12,8 @@ use crate::engine::{Simulation, instant, micros, micros_up};
 use crate::environment::Environment;
 use crate::outage::{Fleet, ProcessGuards};
 
-/// The simulation of a mass disconnect whose clients share guards. Every decision is an event of its own, so that the guards see
-/// them in the order of time.
+/// The simulation of a mass disconnect whose clients share guards. Every decision is an event of its own, so that the
+/// guards see them in the order of time.
 pub(super) struct GuardedSimulation<'a, S: Server> {
     scenario: &'a ReconnectScenario,
     policy: &'a Policy,

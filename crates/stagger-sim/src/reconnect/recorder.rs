@@ -66,8 +66,8 @@ pub enum ClientOutcome {
     Unfinished,
 }
 
-/// What a server sees of its clients after a restart, without knowing which is which. Times are measured from the start of the
-/// scenario. Complete: it is the input of [`ReconnectRecorder`].
+/// What a server sees of its clients after a restart, without knowing which is which. Times are measured from the start
+/// of the scenario. Complete: it is the input of [`ReconnectRecorder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerTrace<'a> {
     /// Times at which attempts arrived.
@@ -128,11 +128,12 @@ impl<'a> ReconnectRecorder<'a> {
         }
     }
 
-    /// Records what a server saw of all clients, instead of their traces. Connections beyond the number of clients are ignored.
+    /// Records what a server saw of all clients, instead of their traces. Connections beyond the number of clients are
+    /// ignored.
     ///
-    /// A server knows neither which client makes an attempt nor when a client notices a loss, so recovery times run from the start
-    /// of the scenario, and what belongs to single clients is `None`, zero or empty: the attempts and the waits of each,
-    /// those in flight, and how many gave up.
+    /// A server knows neither which client makes an attempt nor when a client notices a loss, so recovery times run
+    /// from the start of the scenario, and what belongs to single clients is `None`, zero or empty: the attempts and
+    /// the waits of each, those in flight, and how many gave up.
     pub fn record_server(&mut self, trace: &ServerTrace<'_>) {
         let tally = &mut self.tally;
         trace.arrivals.iter().for_each(|at| tally.arrivals.add(micros(*at)));

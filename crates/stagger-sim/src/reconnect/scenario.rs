@@ -104,8 +104,8 @@ impl ReconnectScenario {
 
     /// Starts the scenario of a fleet that loses its connections to a server of this capacity per second, which is
     /// down for a while. It has a backlog of half a second, a horizon far beyond the shortest recovery, and at most
-    /// `max_clients` clients: figures depend only on clients / rate and backlog / rate, so a larger fleet is represented
-    /// by a smaller one in proportion.
+    /// `max_clients` clients: figures depend only on clients / rate and backlog / rate, so a larger fleet is
+    /// represented by a smaller one in proportion.
     pub fn of_fleet(clients: u64, capacity: f64, outage: Duration, max_clients: u64) -> ReconnectScenarioBuilder {
         let min_recovery_time = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
         let horizon = min_recovery_time.saturating_add(outage).saturating_mul(HORIZON_FACTOR).saturating_add(AN_HOUR);
@@ -182,8 +182,8 @@ impl ReconnectScenario {
         self.run_with_engine(Engine::Calendar { min_event_interval }, policy, None, seed, progress)
     }
 
-    /// Runs the scenario like [`run_with_progress`](Self::run_with_progress) with clients that have guards. `guards` is called
-    /// once per process, with a seed for guards that use randomness.
+    /// Runs the scenario like [`run_with_progress`](Self::run_with_progress) with clients that have guards. `guards` is
+    /// called once per process, with a seed for guards that use randomness.
     ///
     /// # Errors
     /// [`ScenarioProblem::GuardedCrashLoop`] if the server of the scenario is in a crash loop.
@@ -263,15 +263,15 @@ impl ReconnectScenarioBuilder {
         first_attempt: FirstAttempt = first_attempt;
         /// Sets the hint for rejected clients. Default [`RetryAfter::None`].
         retry_after: RetryAfter = retry_after;
-        /// Groups the clients into this number of processes, which share guards. Default: each client is a process of its own.
-        /// Range: 1 to the number of clients.
+        /// Groups the clients into this number of processes, which share guards. Default: each client is a process of
+        /// its own. Range: 1 to the number of clients.
         processes: u32 = Some(processes);
-        /// Sets what happens to the store of a [`FleetBudget`](crate::outage::FleetBudget). Default [`StoreFaults::none`]. Range:
-        /// up to the horizon.
+        /// Sets what happens to the store of a [`FleetBudget`](crate::outage::FleetBudget). Default
+        /// [`StoreFaults::none`]. Range: up to the horizon.
         store: StoreFaults = store;
-        /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`], at most 10,000 of each
-        /// client. These are the first clients, which are a random sample because all clients are statistically equal.
-        /// Default 0.
+        /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`], at most 10,000 of
+        /// each client. These are the first clients, which are a random sample because all clients are statistically
+        /// equal. Default 0.
         sample: u32 = sample;
     }
 

@@ -42,8 +42,8 @@ pub struct StrategyReport {
     /// The scenario of this strategy; absent if it is that of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<ScenarioSpec>,
-    /// The settings that sweeps gave to this strategy, in the order of the sweeps; absent without a sweep. The name ends
-    /// with them.
+    /// The settings that sweeps gave to this strategy, in the order of the sweeps; absent without a sweep. The name
+    /// ends with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub swept: Vec<SweptSetting>,
     /// The runs, one per seed.
@@ -219,7 +219,8 @@ pub struct Agreement {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ComparedFigure {
-    /// Its name among the figures of the run, or `burst_100ms`: the largest number of attempts that arrived within any 100 ms.
+    /// Its name among the figures of the run, or `burst_100ms`: the largest number of attempts that arrived within any
+    /// 100 ms.
     pub figure: String,
     /// As measured; `null` if it does not exist.
     pub measured: Option<f64>,
@@ -229,14 +230,14 @@ pub struct ComparedFigure {
     pub simulated_min: Option<f64>,
     /// The highest value of the simulations.
     pub simulated_max: Option<f64>,
-    /// Whether the measured value is within the range of the simulations, or beyond it by at most a tenth, or by so little that
-    /// it is noise.
+    /// Whether the measured value is within the range of the simulations, or beyond it by at most a tenth, or by so
+    /// little that it is noise.
     pub agrees: bool,
 }
 
 impl ComparedFigure {
-    /// Returns by what share of the simulated mean the measured value is above it, or, if negative, below it; `None` if one of
-    /// them does not exist or the mean is 0.
+    /// Returns by what share of the simulated mean the measured value is above it, or, if negative, below it; `None` if
+    /// one of them does not exist or the mean is 0.
     #[must_use]
     pub fn difference(&self) -> Option<f64> {
         let (measured, simulated) = self.measured.zip(self.simulated).filter(|(_, simulated)| *simulated > 0.0)?;
@@ -370,7 +371,13 @@ mod tests {
         let shares =
             fluid::FluidFigures { arrivals, connected: 0.5, peak_backlog: 0.25, ..fluid::FluidFigures::default() };
         let document = to_value(FluidReport::from_figures(1_000, &shares)).unwrap();
-        let wanted = json!({"peak_100ms": 250.0, "peak_1s": 625.0, "peak_backlog": 250.0, "connected_ratio": 0.5, "t50_s": null});
+        let wanted = json!({
+            "peak_100ms": 250.0,
+            "peak_1s": 625.0,
+            "peak_backlog": 250.0,
+            "connected_ratio": 0.5,
+            "t50_s": null,
+        });
         for (name, want) in wanted.as_object().unwrap() {
             assert_eq!(&document[name], want, "{name}");
         }

@@ -151,6 +151,9 @@ impl<T: MetricField> MetricField for Option<T> {
 
 /// Defines the report of a scenario and its metrics: each figure is one line, with its type, its value from the
 /// simulator's figures, its heading, and its quantity, better direction and importance. Tables have this order.
+///
+/// The document, its schema, tables, CSV, assertions and the report page follow from this list, so none of them can
+/// differ from another or lack a figure.
 macro_rules! report {
     (
         $(#[$doc:meta])*

@@ -39,8 +39,8 @@ report! {
             figures.arrivals.peak(Duration::from_secs(1)), "peak in 100ms after 1s" (Count, Neither, Detail);
         /// Total time during which more attempts arrived than the server accepts.
         overload_s: f64 = figures.overload().as_secs_f64(), "overload time" (Seconds, Lower, Detail);
-        /// Number of attempts beyond what the server accepts within 100 ms, or within ten handshakes if they take longer,
-        /// per client.
+        /// Number of attempts beyond what the server accepts within 100 ms, or within ten handshakes if they take
+        /// longer, per client.
         excess_per_client: f64 = figures.excess_per_client(), "excess per client" (Number, Lower, Secondary);
         /// Number of attempts sent.
         attempts: u64 = figures.attempts, "attempts" (Count, Lower, Detail);
@@ -62,7 +62,8 @@ report! {
             seconds(figures.recovered_percentiles.get(94).copied()), "recovered p95" (Seconds, Lower, Detail);
         /// 99th percentile of the recovery times of all clients.
         recovered_p99_s: Option<f64> = seconds(figures.recovered_p99), "recovered p99" (Seconds, Lower, Primary);
-        /// Mean recovery time over connected clients: from the loss of a connection until the client is connected again.
+        /// Mean recovery time over connected clients: from the loss of a connection until the client is connected
+        /// again.
         recovered_mean_s: f64 = figures.recovered_mean.as_secs_f64(), "recovered mean" (Seconds, Lower, Detail);
         /// Time at which half of all clients were connected.
         t50_s: Option<f64> = seconds(figures.t50), "50% back at" (Seconds, Lower, Detail);
@@ -78,8 +79,8 @@ report! {
         crashes: u64 = figures.crashes, "crashes" (Count, Lower, Detail);
         /// Number of attempts that a quiet period or a pacer let wait.
         held: Option<u64> = Some(figures.held), "held by guards" (Count, Neither, Detail);
-        /// How far a single bucket would have fallen below zero that pays for every retry of a fleet with leases, as a ratio of its
-        /// capacity.
+        /// How far a single bucket would have fallen below zero that pays for every retry of a fleet with leases, as a
+        /// ratio of its capacity.
         budget_overshoot: Option<f64> =
             figures.leases.map(|leases| leases.overshoot), "budget overshoot" (Ratio, Lower, Detail);
         /// The most that `budget_overshoot` may be after the faults of the store.
@@ -168,8 +169,8 @@ report! {
         held: Option<u64> = Some(figures.held), "held by guards" (Count, Neither, Detail);
         /// Number of retries from the start of the outage.
         retries: Option<u64> = Some(figures.retries), "retries" (Count, Lower, Detail);
-        /// How far a single bucket would have fallen below zero that pays for every retry of a fleet with leases, as a ratio of its
-        /// capacity.
+        /// How far a single bucket would have fallen below zero that pays for every retry of a fleet with leases, as a
+        /// ratio of its capacity.
         budget_overshoot: Option<f64> =
             figures.leases.map(|leases| leases.overshoot), "budget overshoot" (Ratio, Lower, Detail);
         /// The most that `budget_overshoot` may be after the faults of the store.
@@ -240,7 +241,8 @@ report! {
         peak_1s: f64 = figures.peak_second() * clients as f64, "peak in 1s" (Count, Lower, Primary);
         /// Mean number of attempts per client.
         attempts_per_client: f64 = figures.attempts_per_client, "attempts per client" (Number, Lower, Primary);
-        /// Mean recovery time over connected clients: from the loss of a connection until the client is connected again.
+        /// Mean recovery time over connected clients: from the loss of a connection until the client is connected
+        /// again.
         recovered_mean_s: f64 = figures.recovered_mean.as_secs_f64(), "recovered mean" (Seconds, Lower, Primary);
         /// Time at which half of all clients were connected.
         t50_s: Option<f64> = seconds(figures.t50), "50% back at" (Seconds, Lower, Primary);

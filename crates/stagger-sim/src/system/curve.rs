@@ -8,7 +8,8 @@ pub(super) struct Count {
     pub(super) seeds: f64,
 }
 
-/// Shapes of a share that rises from 0 to 1: the distribution function F(z) of a random threshold, with z = slope · (x − location).
+/// Shapes of a share that rises from 0 to 1: the distribution function F(z) of a random threshold, with z = slope · (x
+/// − location).
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// 1 / (1 + exp(−z)): symmetric.
@@ -71,8 +72,8 @@ impl<'a> Curve<'a> {
         Self { heterogeneity: curve.heterogeneity(), ..curve }
     }
 
-    /// Returns the points between which the share changes if it changes at once: no seed is down below the first, and all
-    /// are above the second. `None` if the results are mixed.
+    /// Returns the points between which the share changes if it changes at once: no seed is down below the first, and
+    /// all are above the second. `None` if the results are mixed.
     pub(super) fn gap(&self) -> Option<[f64; 2]> {
         let low = self.counts.iter().rfind(|one| one.down < one.seeds)?.at;
         let high = self.counts.iter().find(|one| one.down > 0.0)?.at;
@@ -93,8 +94,8 @@ impl<'a> Curve<'a> {
         at.clamp(self.domain[0], self.domain[1])
     }
 
-    /// Returns where the share is `share`: the most likely point, and the interval of those whose profile likelihood is not
-    /// much smaller, over all shapes and slopes.
+    /// Returns where the share is `share`: the most likely point, and the interval of those whose profile likelihood is
+    /// not much smaller, over all shapes and slopes.
     pub(super) fn crossing(&self, share: f64) -> Crossing {
         let best = self.likeliest(share);
         let loss = |at| self.likelihood - self.fitted(at, share).1.1;
@@ -175,8 +176,9 @@ impl<'a> Curve<'a> {
         (slope, self.counts.iter().map(of).sum())
     }
 
-    /// Returns how much more the counts vary around the curve than chance explains, at least 1 (Finney, "Probit Analysis",
-    /// 1971): Pearson's chi-squared over its degrees of freedom, without counts of which less than one differs.
+    /// Returns how much more the counts vary around the curve than chance explains, at least 1 (Finney, "Probit
+    /// Analysis", 1971): Pearson's chi-squared over its degrees of freedom, without counts of which less than one
+    /// differs.
     fn heterogeneity(&self) -> f64 {
         let offset = self.shape.quantile(0.5);
         let parts = self.counts.iter().filter_map(|one| {

@@ -6,7 +6,7 @@ use super::service::Service;
 use super::trigger::{Fault, Trigger};
 use crate::scenario::setters;
 
-/// Users, services and the calls between them, with the triggers that befall them. A built system is valid.
+/// Users, services and the calls between them, with the triggers that affect them. A built system is valid.
 #[derive(Clone, Debug)]
 pub struct System {
     pub(super) settings: SystemBuilder,
@@ -46,7 +46,7 @@ pub(super) struct Graph {
     pub(super) to: Vec<usize>,
     /// The edges that lead out of each service.
     pub(super) out: Vec<Vec<usize>>,
-    /// The service that each trigger befalls.
+    /// The service that each trigger affects.
     pub(super) targets: Vec<usize>,
 }
 
@@ -150,8 +150,8 @@ impl SystemBuilder {
     /// Builds the system.
     ///
     /// # Errors
-    /// [`SystemError`] with all problems: a value out of its range, a name that no service has, no edge from the users or
-    /// several, a service that is not called or that calls itself, or a run with too many requests.
+    /// [`SystemError`] with all problems: a value out of its range, a name that no service has, no edge from the users
+    /// or several, a service that is not called or that calls itself, or a run with too many requests.
     pub fn build(self) -> Result<System, SystemError> {
         let mut problems = Vec::new();
         self.check_whole(&mut problems);

@@ -8,8 +8,8 @@ use crate::outage::ProcessGuards;
 
 /// An edge: the calls that one service, or the users, make to another.
 ///
-/// The calls retry as the policy and the guards of [`stagger_core`] decide, under a virtual clock. A refusal or an error is
-/// an answer; an answer counts if it is back within the time limit, inclusive.
+/// The calls retry as the policy and the guards of [`stagger_core`] decide, under a virtual clock. A refusal or an
+/// error is an answer; an answer counts if it is back within the time limit, inclusive.
 #[derive(Clone)]
 #[must_use]
 pub struct Edge {
@@ -66,8 +66,8 @@ pub enum Refusals {
 
 /// A cache before an edge, which begins warm and which only a [cold start](super::Trigger::cold) empties.
 ///
-/// A call asks for one of the hot keys with probability `hot`, uniformly. If the key is in the cache, the call succeeds at
-/// once and nothing is sent. An answer puts its hot key into the cache.
+/// A call asks for one of the hot keys with probability `hot`, uniformly. If the key is in the cache, the call succeeds
+/// at once and nothing is sent. An answer puts its hot key into the cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Cache {
@@ -91,8 +91,8 @@ impl Cache {
 }
 
 impl Edge {
-    /// Creates the edge from the users to a service. One call for each request, a time limit of a second, a one-way delay
-    /// of 5 ms, and no retries.
+    /// Creates the edge from the users to a service. One call for each request, a time limit of a second, a one-way
+    /// delay of 5 ms, and no retries.
     pub fn from_users(to: impl Into<String>) -> Self {
         Self::of(None, to.into())
     }

@@ -133,7 +133,8 @@ impl SystemFigures {
         self.windows.final_success_ratio()
     }
 
-    /// Returns the number of attempts on an edge per request, of the requests from the start of the fault to the horizon.
+    /// Returns the number of attempts on an edge per request, of the requests from the start of the fault to the
+    /// horizon.
     #[must_use]
     pub fn attempts_per_request(&self, edge: usize) -> f64 {
         ratio(self.edges.get(edge).map_or(0, |edge| edge.judged_attempts), self.judged_requests)
@@ -164,7 +165,8 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / (whole as f64).max(1.0)
 }
 
-/// Computes [`SystemFigures`] from the traces of real requests to one service, with the same definitions as the simulation.
+/// Computes [`SystemFigures`] from the traces of real requests to one service, with the same definitions as the
+/// simulation.
 ///
 /// ```
 /// use core::time::Duration;
@@ -192,8 +194,8 @@ pub struct SystemRecorder {
 }
 
 impl SystemRecorder {
-    /// Creates a recorder for requests to the first service of a system, over its first edge. Its rate, triggers and horizon
-    /// are those of the recorded run.
+    /// Creates a recorder for requests to the first service of a system, over its first edge. Its rate, triggers and
+    /// horizon are those of the recorded run.
     #[must_use]
     pub fn new(system: &System) -> Self {
         let ((fault_start, fault_end), horizon) = (system.fault(), system.horizon());
@@ -212,8 +214,8 @@ impl SystemRecorder {
 
     /// Records a request. Times are measured from the start of the run.
     ///
-    /// `arrived` is its arrival, `attempts` are the times at which its attempts were sent, and `served` is when it succeeded,
-    /// if it did. A request from after the horizon counts only for what happened before it.
+    /// `arrived` is its arrival, `attempts` are the times at which its attempts were sent, and `served` is when it
+    /// succeeded, if it did. A request from after the horizon counts only for what happened before it.
     pub fn record_request(&mut self, arrived: Duration, attempts: &[Duration], served: Option<Duration>) {
         let figures = &mut self.figures;
         let (is_early, horizon) = (arrived < figures.horizon, figures.horizon);

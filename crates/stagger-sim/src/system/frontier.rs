@@ -20,7 +20,8 @@ pub struct FrontierMap {
     pub across: Vec<f64>,
     /// The values of the second number.
     pub up: Vec<f64>,
-    /// The share of the seeds that stay down: a row for each value of the second number, with a cell for each of the first.
+    /// The share of the seeds that stay down: a row for each value of the second number, with a cell for each of the
+    /// first.
     pub down: Vec<Vec<f64>>,
 }
 
@@ -41,8 +42,8 @@ impl Frontier {
         self
     }
 
-    /// Runs the system that `at` makes of every pair of values, on all cores, with consecutive seeds from `first`. Returns
-    /// `None` if it was cancelled.
+    /// Runs the system that `at` makes of every pair of values, on all cores, with consecutive seeds from `first`.
+    /// Returns `None` if it was cancelled.
     ///
     /// # Errors
     /// The error of the first system that cannot be built.

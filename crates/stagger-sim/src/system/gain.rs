@@ -11,10 +11,10 @@ use super::trigger::Fault;
 
 /// The loop gain of the retries around one service.
 ///
-/// A full queue makes answers late, callers retry, and their retries keep the queue full: a cycle. Its *gain* is the load
-/// that the service is offered, over its capacity, if a share q of its attempts fails, for the q at which that is largest.
-/// Below 1 the service works off any queue, even if nothing succeeds; above 1 there is a share of failures that sustains
-/// itself, and a trigger that lasts long enough starts it.
+/// A full queue makes answers late, callers retry, and their retries keep the queue full: a cycle. Its *gain* is the
+/// load that the service is offered, over its capacity, if a share q of its attempts fails, for the q at which that is
+/// largest. Below 1 the service works off any queue, even if nothing succeeds; above 1 there is a share of failures
+/// that sustains itself, and a trigger that lasts long enough starts it.
 ///
 /// ```
 /// use core::time::Duration;
@@ -50,8 +50,8 @@ pub struct LoopGain {
     /// Whether the queue can make answers late at all: not if the backlog is worked off within the time limit of every
     /// caller, nor if hopeless work of the users is dropped. If the cycle is open, its gain sustains nothing.
     pub is_closed: bool,
-    /// The edge whose retries raise the gain most, by its position; among equal ones, that nearest to the service. `None`
-    /// if no edge retries.
+    /// The edge whose retries raise the gain most, by its position; among equal ones, that nearest to the service.
+    /// `None` if no edge retries.
     pub mend_first: Option<usize>,
     /// The gain if that edge made one attempt per call; equal to `gain` if there is none.
     pub gain_after_mending: f64,

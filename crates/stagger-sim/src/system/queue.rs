@@ -58,12 +58,15 @@ impl Event {
     }
 }
 
-/// The pending events: a lane for each source of events whose times do not decrease, as those of a fixed time limit, and a
-/// heap for the others.
+/// The pending events: a lane for each source of events whose times do not decrease, as those of a fixed time limit,
+/// and a heap for the others.
 ///
-/// An event joins its lane, at its place if it is a little before the last one in time or kind, and the heap if it is far
-/// before, so the order is right in any case. The next event is the least of the lanes' first ones: the winner of a
+/// An event joins its lane, at its place if it is a little before the last one in time or kind, and the heap if it is
+/// far before, so the order is right in any case. The next event is the least of the lanes' first ones: the winner of a
 /// tournament, in which a lane whose first event changes plays again with one other at each round.
+///
+/// It is not one of the engines of `crate::engine`: those need clients with one future event each, and calls come and
+/// go. Most events need no heap, and timeouts of answered attempts are removed in passing.
 pub(super) struct EventQueue {
     lanes: Vec<Lane>,
     /// Time and order of the first event of each lane.
@@ -93,8 +96,8 @@ struct Lane {
 
 /// The lanes of a queue, while they are assigned.
 ///
-/// Events that are all scheduled the same length of time ahead share a lane: their times do not decrease, whatever they are.
-/// The fewer lanes, the fewer matches.
+/// Events that are all scheduled the same length of time ahead share a lane: their times do not decrease, whatever they
+/// are. The fewer lanes, the fewer matches.
 #[derive(Default)]
 pub(super) struct Lanes {
     /// The length of each lane, or `None` if its events are those of one source.
@@ -158,7 +161,8 @@ impl Lane {
         self.end += 1;
     }
 
-    /// Inserts an event that is before the last one, if it is not far before it and not the first. Returns whether it was.
+    /// Inserts an event that is before the last one, if it is not far before it and not the first. Returns whether it
+    /// was.
     #[cold]
     fn insert(&mut self, event: Event) -> bool {
         let earliest = self.end.saturating_sub(8).max(self.first + 1);
@@ -231,7 +235,8 @@ impl EventQueue {
         }
     }
 
-    /// Takes the next event before `end`. Timeouts in the lane of the event that `is_stale` is true for are removed, too.
+    /// Takes the next event before `end`. Timeouts in the lane of the event that `is_stale` is true for are removed,
+    /// too.
     #[inline]
     pub(super) fn pop(&mut self, end: u64, is_stale: impl Fn(&Event) -> bool) -> Option<Event> {
         let lane = self.winners[1];
@@ -343,8 +348,8 @@ mod tests {
         }
     }
 
-    /// Rings grow while their events are split by the end of the ring, and events before the last one of their lane go between
-    /// others, or into the heap if they are far before.
+    /// Rings grow while their events are split by the end of the ring, and events before the last one of their lane go
+    /// between others, or into the heap if they are far before.
     #[test]
     fn events_come_in_order_from_full_rings_and_from_more_lanes_than_play() {
         let random = Seed::new(1);

@@ -22,30 +22,31 @@ use crate::engine::{Progress, Sweep};
 ///         .horizon(Duration::from_secs(120))
 ///         .build()
 /// };
-/// let found = Search::between(20.0, 180.0).seeds(4).precision(0.03).run(at, &Progress::new())?.expect("not cancelled");
+/// let search = Search::between(20.0, 180.0).seeds(4).precision(0.03);
+/// let found = search.run(at, &Progress::new())?.expect("not cancelled");
 /// let half = found.borders[0].half;
 /// assert!(60.0 < half.low && half.high < 75.0, "{found:?}");
 /// # Ok::<(), stagger_sim::system::SystemError>(())
 /// ```
 ///
-/// First, values at equal distances are tried, so that a border is found even if larger values are not worse: for services
-/// that drop only expired work, a longer stall is survived where a shorter one is not. Borders between two tried values on
-/// the same side are not seen.
+/// First, values at equal distances are tried, so that a border is found even if larger values are not worse: for
+/// services that drop only expired work, a longer stall is survived where a shorter one is not. Borders between two
+/// tried values on the same side are not seen.
 ///
-/// A value is on one side of a border if an exact binomial test says that less than half of the seeds stay down, or more:
-/// seeds are added until it does. Where chance decides, it does not, and neighboring values with mixed results are one
-/// border. With a probability of at most 1 %, one of all these tests errs, and a border is reported that does not exist. If
-/// no pair of values is decided, one border is reported where the share of the seeds that stay down changes with
-/// significance (a likelihood ratio test, also at 1 %) and crosses one half.
+/// A value is on one side of a border if an exact binomial test says that less than half of the seeds stay down, or
+/// more: seeds are added until it does. Where chance decides, it does not, and neighboring values with mixed results
+/// are one border. With a probability of at most 1 %, one of all these tests errs, and a border is reported that does
+/// not exist. If no pair of values is decided, one border is reported where the share of the seeds that stay down
+/// changes with significance (a likelihood ratio test, also at 1 %) and crosses one half.
 ///
 /// Then runs are added around each border until the 95 % interval of the value at which half of the seeds stay down is
-/// narrow. It is that of a curve through all runs between the neighboring borders: the logistic one, or one with a longer
-/// tail on either side. The interval contains all values whose profile likelihood is not significantly smaller, over all
-/// slopes and these shapes, and is wider if the results vary more around the curve than chance explains (Finney, "Probit
-/// Analysis", 1971).
+/// narrow. It is that of a curve through all runs between the neighboring borders: the logistic one, or one with a
+/// longer tail on either side. The interval contains all values whose profile likelihood is not significantly smaller,
+/// over all slopes and these shapes, and is wider if the results vary more around the curve than chance explains
+/// (Finney, "Probit Analysis", 1971).
 ///
-/// Every run has a seed of its own. Runs of one seed at neighboring values often end alike (with a correlation of 0.1 to 0.7
-/// at borders of chains of services), so they say less about a border than independent ones.
+/// Every run has a seed of its own. Runs of one seed at neighboring values often end alike (with a correlation of 0.1
+/// to 0.7 at borders of chains of services), so they say less about a border than independent ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Search {
@@ -60,30 +61,30 @@ pub struct Search {
 }
 
 impl Search {
-    /// Searches between two values: first at nine of them, with four seeds each, then with 24 at a time, up to 3,000 around
-    /// each border, until its 95 % interval is ± 1 %.
+    /// Searches between two values: first at nine of them, with four seeds each, then with 24 at a time, up to 3,000
+    /// around each border, until its 95 % interval is ± 1 %.
     pub const fn between(low: f64, high: f64) -> Self {
         let (seeds, first_seeds, max_runs) = (24, 4, 3_000);
         Self { low, high, seeds, intervals: 8, precision: 0.01, first_seeds, max_runs, grain: Grain::Any }
     }
 
-    /// Sets the number of seeds that are added at a value around a border. Range: 1 to 10,000, to which other values are
-    /// clamped. Default 24.
+    /// Sets the number of seeds that are added at a value around a border. Range: 1 to 10,000, to which other values
+    /// are clamped. Default 24.
     pub const fn seeds(mut self, seeds: u64) -> Self {
         self.seeds = seeds;
         self
     }
 
-    /// Sets the number of equal intervals whose ends are tried first. Range: 1 to 1,000, to which other values are clamped.
-    /// Default 8.
+    /// Sets the number of equal intervals whose ends are tried first. Range: 1 to 1,000, to which other values are
+    /// clamped. Default 8.
     pub const fn intervals(mut self, intervals: u32) -> Self {
         self.intervals = intervals;
         self
     }
 
-    /// Sets how far the ends of the 95 % interval of a border may be from its middle, relative to the value, or to the larger
-    /// end of the range if that begins at zero or below. Range: 0.000001 to 1, to which other values are clamped. Default
-    /// 0.01.
+    /// Sets how far the ends of the 95 % interval of a border may be from its middle, relative to the value, or to the
+    /// larger end of the range if that begins at zero or below. Range: 0.000001 to 1, to which other values are
+    /// clamped. Default 0.01.
     pub const fn precision(mut self, precision: f64) -> Self {
         self.precision = precision;
         self
@@ -108,8 +109,8 @@ impl Search {
         self
     }
 
-    /// Searches with the system that `at` makes of a value, on all cores. Returns `None` if it was cancelled. The result does
-    /// not depend on the number of cores.
+    /// Searches with the system that `at` makes of a value, on all cores. Returns `None` if it was cancelled. The
+    /// result does not depend on the number of cores.
     ///
     /// # Errors
     /// The error of the first system that cannot be built.
@@ -224,8 +225,8 @@ pub(super) struct Region {
     pub(super) is_worse_above: bool,
 }
 
-/// Shares of the seeds near which runs are added, in turn: of all curves with two parameters, the outer ones say most about the
-/// slope, and the middle one about the border.
+/// Shares of the seeds near which runs are added, in turn: of all curves with two parameters, the outer ones say most
+/// about the slope, and the middle one about the border.
 const TARGETS: [f64; 6] = [0.5, 0.12, 0.6, 0.88, 0.4, 0.5];
 
 /// The largest number of seeds of a whole number that cannot be told apart from its neighbors, in steps.
@@ -265,8 +266,8 @@ impl Narrowing {
         Ok(())
     }
 
-    /// Returns what to try next if no results are mixed: the middle of the gap with a few seeds, and when the gap is narrow,
-    /// its ends with all of them.
+    /// Returns what to try next if no results are mixed: the middle of the gap with a few seeds, and when the gap is
+    /// narrow, its ends with all of them.
     fn in_gap<F>(self, region: Region, tries: &Tries<F>, gap: [f64; 2], is_narrow: bool) -> Option<(f64, u64)> {
         let ends = gap.map(|at| region.value(at));
         let middle = self.grain.round(region.value(f64::midpoint(gap[0], gap[1])));
@@ -319,8 +320,8 @@ impl Region {
         counts
     }
 
-    /// Returns the value near which a share of the seeds stays down: beyond the interval of the border as long as that is
-    /// wide.
+    /// Returns the value near which a share of the seeds stays down: beyond the interval of the border as long as that
+    /// is wide.
     fn near(self, curve: &Curve<'_>, half: Crossing, share: f64) -> f64 {
         let at = curve.likeliest(share);
         self.value(if share < 0.5 {

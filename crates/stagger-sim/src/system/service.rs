@@ -2,9 +2,9 @@ use core::time::Duration;
 
 /// A service: workers with one queue.
 ///
-/// An attempt that finds [`backlog`](Self::backlog) attempts at the service is refused at once. A worker takes the oldest
-/// attempt and works for the service time. Then the service makes its calls, over its edges one after the other, and
-/// answers when they are done. Own work comes first.
+/// An attempt that finds [`backlog`](Self::backlog) attempts at the service is refused at once. A worker takes the
+/// oldest attempt and works for the service time. Then the service makes its calls, over its edges one after the other,
+/// and answers when they are done. Own work comes first.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Service {
@@ -39,8 +39,9 @@ pub enum StaleWork {
     /// Works it off, with its calls and their retries. The default.
     #[default]
     Done,
-    /// Drops an attempt whose deadline has come when a worker would take it, at no cost and without an answer. An attempt
-    /// whose deadline has come makes no further call and no retry; its first call follows its own work in any case.
+    /// Drops an attempt whose deadline has come when a worker would take it, at no cost and without an answer. An
+    /// attempt whose deadline has come makes no further call and no retry; its first call follows its own work in any
+    /// case.
     DropExpired,
     /// Like `DropExpired`, and drops an attempt that cannot be back in time: now + mean service time + one-way delay is
     /// after its deadline.
@@ -111,8 +112,8 @@ impl Service {
         self
     }
 
-    /// Sets the number of instances: processes with their own guards for the calls of the service. An attempt belongs to
-    /// one of them, chosen uniformly on arrival. The queue and the workers are shared. Range: 1 to 1,000,000.
+    /// Sets the number of instances: processes with their own guards for the calls of the service. An attempt belongs
+    /// to one of them, chosen uniformly on arrival. The queue and the workers are shared. Range: 1 to 1,000,000.
     pub const fn instances(mut self, instances: u32) -> Self {
         self.instances = instances;
         self

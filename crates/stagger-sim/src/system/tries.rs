@@ -10,8 +10,8 @@ pub struct Found {
     pub tried: Vec<Tried>,
     /// The borders between values at which the system comes back and those at which it stays down, in increasing order.
     pub borders: Vec<Border>,
-    /// Values apart from the borders at which chance decides: with as many seeds as a decision may take, neither less nor
-    /// more than half of them stay down with significance.
+    /// Values apart from the borders at which chance decides: with as many seeds as a decision may take, neither less
+    /// nor more than half of them stay down with significance.
     pub undecided: Vec<f64>,
 }
 
@@ -84,8 +84,8 @@ pub(super) enum Halt<E> {
 /// cancelled.
 pub(super) struct Tries<F> {
     run: F,
-    /// The seeds that have not run: every run of a search has its own, because runs of the same seed at neighboring values
-    /// often end alike, and would say less than as many independent ones.
+    /// The seeds that have not run: every run of a search has its own, because runs of the same seed at neighboring
+    /// values often end alike, and would say less than as many independent ones.
     seeds: Stream,
     /// In increasing order.
     pub(super) tried: Vec<Tried>,
@@ -133,9 +133,9 @@ const ERROR: f64 = 0.01;
 /// How often a value may be tested: with each test, it has twice the seeds.
 const LOOKS: u32 = 5;
 
-/// The test that decides on which side of a border a value is: the exact binomial test of whether half of the seeds stay
-/// down. Of all tests of a search together, one errs with a probability of at most [`ERROR`] (Bonferroni), so that is the
-/// probability that it reports a border which does not exist.
+/// The test that decides on which side of a border a value is: the exact binomial test of whether half of the seeds
+/// stay down. Of all tests of a search together, one errs with a probability of at most [`ERROR`] (Bonferroni), so that
+/// is the probability that it reports a border which does not exist.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// The error of one test.
@@ -183,7 +183,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the stretches of values with the same majority, and the values that remain undecided after the last test.
+    /// Returns the stretches of values with the same majority, and the values that remain undecided after the last
+    /// test.
     fn stretches(self, tried: &[Tried]) -> (Vec<Stretch>, Vec<f64>) {
         let (mut stretches, mut mixed): (Vec<Stretch>, _) = (Vec::new(), Vec::new());
         for one in tried {

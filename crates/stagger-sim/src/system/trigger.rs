@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-/// A fault that befalls the system for a while, inclusive of its start and exclusive of its end.
+/// A fault of the system for a while, inclusive of its start and exclusive of its end.
 ///
 /// Several triggers make a sequence; the system is judged from the start of the first. Triggers of the same kind that
 /// overlap act together: shares and factors multiply, and the fewest workers count.
@@ -79,8 +79,8 @@ impl Trigger {
         Self::new(Fault::Cold).lasting(Duration::ZERO)
     }
 
-    /// Sets the service that it befalls. Default: the service that was added last. Without effect for a spike and a cold
-    /// start.
+    /// Sets the service that it affects. Default: the service that was added last. Without effect for a spike and a
+    /// cold start.
     pub fn on(mut self, service: impl Into<String>) -> Self {
         self.on = Some(service.into());
         self
@@ -99,7 +99,7 @@ impl Trigger {
     }
 }
 
-/// Says what befalls whom and when: `stall of database from 20s to 30s`.
+/// Says what affects which service, and when: `stall of database from 20s to 30s`.
 impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fault {

@@ -17,8 +17,9 @@
 //! ```
 //!
 //! A [`StormTest`] simulates a [mass disconnect](crate::reconnect), an [`OverloadTest`] an [outage](crate::outage)
-//! under continuous traffic, a [`SystemTest`] a [system of services](crate::system). Each runs once, when it is created, under a virtual clock. An assertion that fails panics
-//! at the line of its call, with the limit, all figures, and a plot of the load on the server:
+//! under continuous traffic, a [`SystemTest`] a [system of services](crate::system). Each runs once, when it is
+//! created, under a virtual clock. An assertion that fails panics at the line of its call, with the limit, all figures,
+//! and a plot of the load on the server:
 //!
 //! ```text
 #![doc = include_str!("example.txt")]

@@ -9,8 +9,8 @@ use crate::outage::{OutageFigures, OutageScenario, ProcessGuards, Verdict};
 
 /// A simulated outage under continuous traffic, with assertions about its figures.
 ///
-/// Displays all figures, the seed, what would mend them, and a plot of the attempts; an assertion that fails panics with
-/// the same text.
+/// Displays all figures, the seed, what would mend them, and a plot of the attempts; an assertion that fails panics
+/// with the same text.
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
@@ -73,8 +73,8 @@ impl OverloadTest {
             format!("a horizon of at least {}, to see whether it recovers", Compact(figures.min_horizon()))
         } else if load > capacity {
             format!(
-                "{load:.0} attempts per second at the end, of which the server can handle {capacity}: fewer attempts, or a \
-                 budget (ProcessGuards::budget)"
+                "{load:.0} attempts per second at the end, of which the server can handle {capacity}: \
+                 fewer attempts, or a budget (ProcessGuards::budget)"
             )
         } else {
             "a longer horizon, to see whether the queue drains".to_owned()

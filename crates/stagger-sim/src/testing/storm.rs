@@ -9,8 +9,8 @@ use crate::reconnect::{ReconnectFigures, ReconnectScenario};
 
 /// A simulated mass disconnect, with assertions about its figures.
 ///
-/// Displays all figures, the seed, what would mend them, and a plot of the arrivals; an assertion that fails panics with
-/// the same text.
+/// Displays all figures, the seed, what would mend them, and a plot of the arrivals; an assertion that fails panics
+/// with the same text.
 #[derive(Clone, Debug)]
 pub struct StormTest {
     scenario: ReconnectScenario,

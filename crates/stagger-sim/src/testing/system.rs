@@ -83,8 +83,8 @@ impl SystemTest {
         check_claim(self, recovery.is_some_and(|recovery| recovery <= limit), what)
     }
 
-    /// Asserts that no edge has more than `limit` attempts per request of the users, from the start of the first trigger
-    /// ([`SystemFigures::amplification`]).
+    /// Asserts that no edge has more than `limit` attempts per request of the users, from the start of the first
+    /// trigger ([`SystemFigures::amplification`]).
     #[track_caller]
     pub fn amplification_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.amplification();

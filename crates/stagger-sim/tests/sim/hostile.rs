@@ -155,7 +155,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn an_outage_is_rejected_or_has_figures_within_their_ranges(scenario in outages(), policy in policies(), seed: u64) {
+    fn an_outage_is_rejected_or_has_figures_within_their_ranges(
+        scenario in outages(),
+        policy in policies(),
+        seed: u64,
+    ) {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {

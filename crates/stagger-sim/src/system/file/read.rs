@@ -272,7 +272,7 @@ fn trigger(mut table: Table<'_>) -> Trigger {
     let trigger = trigger.at(table.duration("at", Duration::from_secs(20)));
     let trigger =
         if kind == Kind::Cold { trigger } else { trigger.lasting(table.duration("for", Duration::from_secs(10))) };
-    // A spike befalls the users, and a cold start all caches.
+    // A spike affects the users, and a cold start affects all caches.
     let trigger = match kind {
         Kind::Spike | Kind::Cold => trigger,
         _ => table.text("on").into_iter().fold(trigger, |trigger, (name, _)| trigger.on(name)),

@@ -59,8 +59,8 @@ impl SystemFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`SystemFileError`] if it cannot be read or is longer than [`MAX_BYTES`](Self::MAX_BYTES), with all problems if it
-    /// does not describe a system.
+    /// [`SystemFileError`] if it cannot be read or is longer than [`MAX_BYTES`](Self::MAX_BYTES), with all problems if
+    /// it does not describe a system.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SystemFileError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -148,8 +148,8 @@ impl SystemFile {
         self.places.get(path).cloned()
     }
 
-    /// Returns the paths of the edges, in their order: `edge.orders-database`, and `edge.orders-database#2` for a second one
-    /// between the same services.
+    /// Returns the paths of the edges, in their order: `edge.orders-database`, and `edge.orders-database#2` for a
+    /// second one between the same services.
     #[must_use]
     pub fn edge_paths(&self) -> Vec<String> {
         let layout = self.system.layout();

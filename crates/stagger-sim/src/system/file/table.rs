@@ -23,7 +23,8 @@ pub(super) struct Reader<'a> {
     places: RefCell<BTreeMap<String, Range<usize>>>,
 }
 
-/// What has been read: problems in the order of the file, numbers, and the bytes of values and heads of tables, by path.
+/// What has been read: problems in the order of the file, numbers, and the bytes of values and heads of tables, by
+/// path.
 pub(super) struct Read {
     pub(super) problems: Vec<FileProblem>,
     pub(super) numbers: Vec<FileNumber>,

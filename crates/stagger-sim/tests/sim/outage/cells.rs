@@ -1,6 +1,6 @@
 //! Compares verdicts with cells of an independent implementation of the model: one server with a queue of 600, 200 jobs
-//! per second, and a stall of two seconds at 20 s, where nothing else is said. These are all published cells that a server
-//! with one worker, a fixed service time and Poisson arrivals can express.
+//! per second, and a stall of two seconds at 20 s, where nothing else is said. These are all published cells that a
+//! server with one worker, a fixed service time and Poisson arrivals can express.
 
 use core::time::Duration;
 
@@ -198,8 +198,8 @@ fn a_system_near_its_capacity_falls_when_the_reference_does() {
     assert!((mean - 517.0).abs() <= 5.3 + chance, "{mean:.0} s, expected 517 s");
 }
 
-/// Compares the cells of N. Bronson et al., HotOS 2021, next to the threshold: 300 jobs per second, one retry, and a stall
-/// of ten seconds.
+/// Compares the cells of N. Bronson et al., HotOS 2021, next to the threshold: 300 jobs per second, one retry, and a
+/// stall of ten seconds.
 #[test]
 fn verdicts_match_reference_cells_of_the_published_threshold() {
     let seconds = Duration::from_secs;

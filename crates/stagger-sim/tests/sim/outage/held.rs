@@ -48,8 +48,8 @@ fn wasted(figures: &OutageFigures, from: usize) -> u64 {
     bins(figures, from, usize::MAX / 2).iter().sum::<u64>().saturating_sub(successes)
 }
 
-/// The case of the table in the core's documentation: 100 calls a second, a server of 120, and `Retry-After: 10`. This server has a
-/// queue, so the hint of a refusal afterwards begins no other pause.
+/// The case of the table in the core's documentation: 100 calls a second, a server of 120, and `Retry-After: 10`. This
+/// server has a queue, so the hint of a refusal afterwards begins no other pause.
 #[test]
 fn q1_one_hint_holds_all_calls_and_a_paced_return_fails_almost_none() {
     let scenario = refused(100.0, 120.0, 3_000, 20, 30).retry_after(at(10));
@@ -66,8 +66,8 @@ fn q1_one_hint_holds_all_calls_and_a_paced_return_fails_almost_none() {
     }
 }
 
-/// The same server with a short queue, whose refusals ask for ten seconds each. A return that doubled until the queue was full
-/// again would be in pauses for most of the time.
+/// The same server with a short queue, whose refusals ask for ten seconds each. A return that doubled until the queue
+/// was full again would be in pauses for most of the time.
 #[test]
 fn a_hint_after_a_return_does_not_begin_a_series_of_pauses() {
     for rate in [50.0, 60.0, 80.0] {

@@ -60,7 +60,8 @@ fn a_system_that_collapses_after_five_good_seconds_has_not_recovered() {
     assert!(figures.is_metastable() && figures.recovery().is_none(), "recovery {:?}", figures.recovery());
 }
 
-/// Checks that a system is told to be down before the outage if and only if its last requests before it were not served.
+/// Checks that a system is told to be down before the outage if and only if its last requests before it were not
+/// served.
 #[test]
 fn a_system_that_is_down_before_the_outage_is_told() {
     let mut counts = [0; 2];
@@ -97,8 +98,8 @@ fn count_false_alarms(seeds: core::ops::Range<u64>) {
     }
 }
 
-/// Checks runs of servers that random variation overloads: a run is down at the horizon if and only if its last requests
-/// were not served. `final_success_ratio` and the time series say so independently of the verdict.
+/// Checks runs of servers that random variation overloads: a run is down at the horizon if and only if its last
+/// requests were not served. `final_success_ratio` and the time series say so independently of the verdict.
 fn count_false_all_clears(seeds: core::ops::Range<u64>) -> [u64; 2] {
     let mut counts = [0; 2];
     for seed in seeds {

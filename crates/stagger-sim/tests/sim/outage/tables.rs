@@ -101,9 +101,10 @@ fn scenario(rate: f64, processes: u32, outage: OutageKind) -> OutageScenarioBuil
 
 const RUNS: u32 = 5;
 
-/// Returns the recovery of the tables: the start of the first five consecutive seconds after the outage in each of which
-/// the number of successes is at least 90 % of the mean number of requests. The published figures have this definition;
-/// a [verdict](OutageFigures::verdict) judges by the requests that arrived, which are answered up to a timeout later.
+/// Returns the recovery of the tables: the start of the first five consecutive seconds after the outage in each of
+/// which the number of successes is at least 90 % of the mean number of requests. The published figures have this
+/// definition; a [verdict](OutageFigures::verdict) judges by the requests that arrived, which are answered up to a
+/// timeout later.
 pub(super) fn recovery_by_seconds(run: &OutageFigures) -> Option<f64> {
     let second = |bins: &[u32]| bins.iter().map(|&count| f64::from(count)).sum::<f64>();
     let mut seconds: Vec<f64> = run.successes.counts().chunks(10).map(second).collect();

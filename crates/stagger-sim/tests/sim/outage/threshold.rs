@@ -1,6 +1,6 @@
 //! The threshold of N. Bronson et al., "Metastable Failures in Distributed Systems", HotOS 2021: a database of 300
-//! queries per second whose clients retry once. Up to 150 requests per second it recovers from an outage of ten seconds;
-//! above, it is vulnerable, although it works at 280.
+//! queries per second whose clients retry once. Up to 150 requests per second it recovers from an outage of ten
+//! seconds; above, it is vulnerable, although it works at 280.
 
 use core::time::Duration;
 
@@ -20,8 +20,8 @@ fn is_vulnerable(rate: f64) -> bool {
     }
 }
 
-/// Returns the rate between these two, the first of which is not vulnerable, above which the system is, to a request per
-/// second.
+/// Returns the rate between these two, the first of which is not vulnerable, above which the system is, to a request
+/// per second.
 fn threshold(mut stable: f64, mut vulnerable: f64) -> f64 {
     while vulnerable - stable > 1.0 {
         let middle = (stable + vulnerable) / 2.0;

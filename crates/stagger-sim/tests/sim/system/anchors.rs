@@ -1,4 +1,5 @@
-//! The published statements that systems of services are held to, each as one claim. The cells beside them have the figures.
+//! The published statements that systems of services are held to, each as one claim. The cells beside them have the
+//! figures.
 
 use core::time::Duration;
 

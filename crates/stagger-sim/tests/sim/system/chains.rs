@@ -8,8 +8,8 @@ use stagger_sim::system::{CallOrder, Edge, NestedCalls, Service, StaleWork, Syst
 use super::one_server::{at_once, budgeted};
 use super::table::{chain_differences, runs};
 
-/// A published cell: number of runs with each verdict, the mean time to recover, attempts per request and edge during the
-/// fault and from its start, and the share of requests that were served, of the same requests.
+/// A published cell: number of runs with each verdict, the mean time to recover, attempts per request and edge during
+/// the fault and from its start, and the share of requests that were served, of the same requests.
 type Chain = (u32, &'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 const CELLS: [Chain; 30] = [

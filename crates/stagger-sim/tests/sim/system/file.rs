@@ -145,7 +145,8 @@ fn everything() -> System {
 /// Returns a small file with a line in place of another.
 fn with_line(old: &str, new: &str) -> String {
     const SMALL: &str = "[users]\nrate = \"50/s\"\n[tier.database]\nservice = \"2ms\"\nbacklog = 1500\n[[edge]]\n\
-                         from = \"users\"\nto = \"database\"\npolicy = \"zero max-attempts=3\"\n[[trigger]]\nkind = \"stall\"\n";
+                         from = \"users\"\nto = \"database\"\npolicy = \"zero max-attempts=3\"\n\
+                         [[trigger]]\nkind = \"stall\"\n";
     assert!(SMALL.contains(old), "{old}");
     SMALL.replacen(old, new, 1)
 }

@@ -1,5 +1,5 @@
-//! Loop gains: those of published systems, and the borders that are at a gain of 1. the laws of `stagger-lint` compare them with runs
-//! of random systems.
+//! Loop gains: those of published systems, and the borders that are at a gain of 1. the laws of `stagger-lint` compare
+//! them with runs of random systems.
 
 use core::time::Duration;
 
@@ -57,7 +57,8 @@ fn parallel_calls_count_all_and_those_in_sequence_as_far_as_they_are_made() {
         gain.gain * 1_000.0 / 10.0
     };
     assert!((calls(CallOrder::Parallel) - 8.0).abs() < 1e-9, "{}", calls(CallOrder::Parallel));
-    // Between the two attempts of a first call that fails and the four calls of which none fails, or is retried in vain.
+    // Between the two attempts of a first call that fails and the four calls of which none fails, or is retried in
+    // vain.
     assert!((4.0..5.0).contains(&calls(CallOrder::Sequence)), "{}", calls(CallOrder::Sequence));
 }
 

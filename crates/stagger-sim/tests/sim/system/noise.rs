@@ -189,8 +189,8 @@ fn a_slowdown_of_650_ms_takes_four_workers_down_and_one_of_640_ms_does_not() {
     }
 }
 
-/// Checks the order of Huang et al., OSDI 2022: a share of 0.22 for 10 s is survived; a share of 0.20 is not, except for
-/// 9 s, or with 30 % fewer requests.
+/// Checks the order of Huang et al., OSDI 2022: a share of 0.22 for 10 s is survived; a share of 0.20 is not, except
+/// for 9 s, or with 30 % fewer requests.
 #[test]
 fn capacity_losses_have_the_outcomes_of_the_published_experiment() {
     for (load, share, length, is_down) in

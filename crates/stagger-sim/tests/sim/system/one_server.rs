@@ -1,5 +1,5 @@
-//! Published cells of one server: 100 requests per second, a service time of 5 ms, a backlog of 600, three attempts without
-//! a delay, and a stall of two seconds, where nothing else is said.
+//! Published cells of one server: 100 requests per second, a service time of 5 ms, a backlog of 600, three attempts
+//! without a delay, and a stall of two seconds, where nothing else is said.
 
 use core::time::Duration;
 

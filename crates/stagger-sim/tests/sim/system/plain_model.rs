@@ -1,5 +1,5 @@
-//! A second, plain implementation of the model, for chains without randomness: one heap of events, and calls and attempts
-//! that are never reused. Its figures are those of the simulator, exactly, for chains drawn at random.
+//! A second, plain implementation of the model, for chains without randomness: one heap of events, and calls and
+//! attempts that are never reused. Its figures are those of the simulator, exactly, for chains drawn at random.
 
 use core::cmp::Reverse;
 use core::time::Duration;

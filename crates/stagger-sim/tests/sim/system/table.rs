@@ -84,7 +84,8 @@ fn differences(runs: &[SystemFigures], row: Row) -> Vec<String> {
     }
     check_first_bad_window(runs, verdicts, &mut problems);
     for run in runs {
-        // A verdict and what is served in the end say the same, at any seed, unless the system fell or rose just before.
+        // A verdict and what is served in the end say the same, at any seed, unless the system fell or rose just
+        // before.
         let served = run.final_success_ratio();
         if run.verdict().is_up() && served < 0.5 || !run.verdict().is_up() && served > 0.99 {
             problems.push(format!("{:?}, but {served} are served at the end", run.verdict()));
@@ -104,8 +105,8 @@ fn check_attempts(
     for (edge, text) in texts.split('/').map(str::trim).enumerate() {
         let digits = text.split(' ').next().unwrap().split('.').nth(1).map_or(3, str::len);
         let (want, error) = mean(text).unwrap();
-        // Without a standard error, it is taken to be ours, or that of their share of served requests: a storm that lasts
-        // longer changes both.
+        // Without a standard error, it is taken to be ours, or that of their share of served requests: a storm that
+        // lasts longer changes both.
         let values: Vec<_> = runs.iter().map(|run| attempts(run, edge)).collect();
         let own = moments(values.iter().copied()).1 / (values.len() as f64).sqrt();
         let error = if text.contains('(') { error } else { own.max(least_error) };
@@ -113,7 +114,8 @@ fn check_attempts(
     }
 }
 
-/// Compares runs of a chain with a published cell, which also has attempts and successes of the requests during the fault.
+/// Compares runs of a chain with a published cell, which also has attempts and successes of the requests during the
+/// fault.
 pub(super) fn chain_differences(runs: &[SystemFigures], row: Row, (attempts, success): (&str, &str)) -> Vec<String> {
     let mut problems = Vec::new();
     check_attempts(

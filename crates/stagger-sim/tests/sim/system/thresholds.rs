@@ -47,7 +47,8 @@ fn check(name: &str, [low, high]: [f64; 2], tolerance: f64, at: impl Fn(f64) -> 
     assert!(is_near, "{name}: {:?}, expected {low} to {high}", border.half);
 }
 
-/// Checks the share of runs that stay down at a published value, of 16 seeds each, where it changes slowly with the value.
+/// Checks the share of runs that stay down at a published value, of 16 seeds each, where it changes slowly with the
+/// value.
 fn check_share(name: &str, system: &System, want: f64) {
     let (got, seeds) = (runs(system, 16).iter().filter(|run| run.is_metastable()).count() as f64 / 16.0, 16.0);
     let both = f64::midpoint(got, want);
