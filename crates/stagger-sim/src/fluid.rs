@@ -32,15 +32,6 @@ use stagger_core::Policy;
 use crate::engine::TimeSeries;
 use crate::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 
-/// The simulation ends when the share of waiting clients is below this, and below half a client.
-const NEGLIGIBLE: f64 = 1e-6;
-
-/// Maximum number of multiplications and additions: a few seconds.
-const MAX_WORK: usize = 4_000_000_000;
-
-/// Maximum length of the rings of all cohorts together: half a gigabyte.
-const MAX_RING_STEPS: usize = 1 << 26;
-
 /// Computes the figures of a scenario with this policy in the limit of many clients.
 ///
 /// # Errors
@@ -51,6 +42,90 @@ pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Result<FluidFigures
         None => Ok(FluidFigures { gave_up: 1.0, ..FluidFigures::default() }),
     }
 }
+
+/// The results of a mass disconnect, as shares of the clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct FluidFigures {
+    /// Mean number of attempts per client.
+    pub attempts_per_client: f64,
+    /// Share of the clients connected at the end.
+    pub connected: f64,
+    /// Share of the clients that gave up.
+    pub gave_up: f64,
+    /// Arrivals per 100 ms, as shares of the clients.
+    pub arrivals: Vec<f64>,
+    /// Maximum number of pending handshakes at the server, as a share of the clients.
+    pub peak_backlog: f64,
+    /// Time at which half of all clients were connected; `None` if never.
+    pub t50: Option<Duration>,
+    /// Time at which 99 % of all clients were connected; `None` if never.
+    pub t99: Option<Duration>,
+    /// Time at which less than half a client was missing; `None` if never.
+    pub t100: Option<Duration>,
+    /// Mean recovery time: from the loss of a connection until the client is connected again, over connected clients.
+    /// Assumes that connected clients lost their connections at the mean time of all clients, which underestimates it
+    /// if only the clients that lost theirs first were connected.
+    pub recovered_mean: Duration,
+}
+
+impl FluidFigures {
+    /// Returns the maximum number of arrivals within 100 ms, as a share of the clients.
+    #[must_use]
+    pub fn peak(&self) -> f64 {
+        self.arrivals.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Returns the maximum number of arrivals within ten consecutive bins of 100 ms, as a share of the clients.
+    #[must_use]
+    pub fn peak_second(&self) -> f64 {
+        let second = |end: usize| self.arrivals[end.saturating_sub(10)..end].iter().sum();
+        (1..=self.arrivals.len()).map(second).fold(0.0, f64::max)
+    }
+}
+
+/// Why a scenario or a policy cannot be computed with the fluid model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotSimulable {
+    /// Delays depend on previous delays.
+    Delays,
+    /// The server sends hints.
+    RetryAfter,
+    /// The one-way delay can exceed ten seconds.
+    Network,
+    /// The limit of attempts is above 256.
+    Attempts,
+    /// The time limit is reached before all clients are back: it stops each client at a different time.
+    Elapsed,
+    /// The computation would take minutes, or gigabytes of memory.
+    Work,
+}
+
+/// Displays the reason as a lower-case fragment, with a fix.
+impl fmt::Display for NotSimulable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Delays => "each delay depends on the previous one; use the exact simulation",
+            Self::RetryAfter => "the server's hints differ from client to client; use the exact simulation",
+            Self::Network => "the one-way delay exceeds 10 s; use the exact simulation",
+            Self::Attempts => "the limit of attempts is above 256; lower it, or use the exact simulation",
+            Self::Elapsed => "the time limit stops clients before all are back; use the exact simulation",
+            Self::Work => "the computation would take too long; lower the horizon, or use the exact simulation",
+        })
+    }
+}
+
+impl core::error::Error for NotSimulable {}
+
+/// The simulation ends when the share of waiting clients is below this, and below half a client.
+const NEGLIGIBLE: f64 = 1e-6;
+
+/// Maximum number of multiplications and additions: a few seconds.
+const MAX_WORK: usize = 4_000_000_000;
+
+/// Maximum length of the rings of all cohorts together: half a gigabyte.
+const MAX_RING_STEPS: usize = 1 << 26;
 
 /// The state of the server and the figures so far. Units are shares of the clients and steps of time.
 struct FluidSimulation {
@@ -197,81 +272,7 @@ impl FluidSimulation {
     }
 }
 
-/// The results of a mass disconnect, as shares of the clients.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct FluidFigures {
-    /// Mean number of attempts per client.
-    pub attempts_per_client: f64,
-    /// Share of the clients connected at the end.
-    pub connected: f64,
-    /// Share of the clients that gave up.
-    pub gave_up: f64,
-    /// Arrivals per 100 ms, as shares of the clients.
-    pub arrivals: Vec<f64>,
-    /// Maximum number of pending handshakes at the server, as a share of the clients.
-    pub peak_backlog: f64,
-    /// Time at which half of all clients were connected; `None` if never.
-    pub t50: Option<Duration>,
-    /// Time at which 99 % of all clients were connected; `None` if never.
-    pub t99: Option<Duration>,
-    /// Time at which less than half a client was missing; `None` if never.
-    pub t100: Option<Duration>,
-    /// Mean recovery time: from the loss of a connection until the client is connected again, over connected clients.
-    /// Assumes that connected clients lost their connections at the mean time of all clients, which underestimates it
-    /// if only the clients that lost theirs first were connected.
-    pub recovered_mean: Duration,
-}
-
-impl FluidFigures {
-    /// Returns the maximum number of arrivals within 100 ms, as a share of the clients.
-    #[must_use]
-    pub fn peak(&self) -> f64 {
-        self.arrivals.iter().copied().fold(0.0, f64::max)
-    }
-
-    /// Returns the maximum number of arrivals within ten consecutive bins of 100 ms, as a share of the clients.
-    #[must_use]
-    pub fn peak_second(&self) -> f64 {
-        let second = |end: usize| self.arrivals[end.saturating_sub(10)..end].iter().sum();
-        (1..=self.arrivals.len()).map(second).fold(0.0, f64::max)
-    }
-}
-
-/// Why a scenario or a policy cannot be computed with the fluid model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotSimulable {
-    /// Delays depend on previous delays.
-    Delays,
-    /// The server sends hints.
-    RetryAfter,
-    /// The one-way delay can exceed ten seconds.
-    Network,
-    /// The limit of attempts is above 256.
-    Attempts,
-    /// The time limit is reached before all clients are back: it stops each client at a different time.
-    Elapsed,
-    /// The computation would take minutes, or gigabytes of memory.
-    Work,
-}
-
-/// Displays the reason as a lower-case fragment, with a fix.
-impl fmt::Display for NotSimulable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Delays => "each delay depends on the previous one; use the exact simulation",
-            Self::RetryAfter => "the server's hints differ from client to client; use the exact simulation",
-            Self::Network => "the one-way delay exceeds 10 s; use the exact simulation",
-            Self::Attempts => "the limit of attempts is above 256; lower it, or use the exact simulation",
-            Self::Elapsed => "the time limit stops clients before all are back; use the exact simulation",
-            Self::Work => "the computation would take too long; lower the horizon, or use the exact simulation",
-        })
-    }
-}
-
-impl core::error::Error for NotSimulable {}
-
+/// The delays of a policy before its attempts.
 struct AttemptDelays {
     first: Distribution,
     /// The delay after each failed attempt; the last entry also applies to all later attempts. `None` if the client

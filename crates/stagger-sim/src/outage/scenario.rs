@@ -1,11 +1,10 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use stagger_core::{Policy, Seed};
+use stagger_core::Policy;
 
-use super::simulation::OutageSimulation;
-use super::{OutageFigures, ProcessGuards, StoreFaults};
-use crate::engine::{CLIENT_BITS, Engine, MAX_TIME, Progress, micros};
+use super::StoreFaults;
+use crate::engine::{CLIENT_BITS, MAX_TIME, micros};
 use crate::environment::Network;
 use crate::scenario::{ScenarioError, ScenarioProblem, is_rate, setters};
 
@@ -80,42 +79,6 @@ impl OutageScenario {
     pub const fn processes(&self) -> u32 {
         self.processes
     }
-
-    /// Returns the time at which the requests that arrive before the horizon are settled: at most after another
-    /// horizon, and as many requests as fit. Calls that guards hold may take as long as they like.
-    pub(super) fn settled_at(&self, policy: &Policy, are_held: bool) -> u64 {
-        let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
-        let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
-        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint).filter(|_| !are_held);
-        let longest = longest.map_or(u64::MAX, micros);
-        // A microsecond per attempt, because time advances from event to event; a second is more than enough.
-        self.horizon.saturating_add(longest.saturating_add(1_000_000).min(self.horizon)).min(fits).max(self.horizon)
-    }
-
-    /// Runs the scenario with this policy. `guards` is called once per process, with a seed for guards that use
-    /// randomness; `seed` is the seed of the run.
-    #[must_use]
-    pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards, seed: Seed) -> OutageFigures {
-        // This progress is not shared, so it is never cancelled.
-        self.run_with_progress(policy, guards, seed, &Progress::new()).unwrap_or_default()
-    }
-
-    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
-    #[must_use]
-    pub fn run_with_progress(
-        &self,
-        policy: &Policy,
-        guards: impl Fn(Seed) -> ProcessGuards,
-        seed: Seed,
-        progress: &Progress,
-    ) -> Option<OutageFigures> {
-        let own = seed.for_call(3);
-        let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
-        let mut simulation = OutageSimulation::new(self, policy, processes, seed);
-        // Delays have no minimum.
-        Engine::Heap.run(&mut simulation, progress).ok()?;
-        Some(simulation.into_figures())
-    }
 }
 
 /// Returns a horizon, in microseconds, with enough windows after a short outage to see a recovery.
@@ -171,7 +134,7 @@ impl OutageScenarioBuilder {
         /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
         timeout: Duration = micros(timeout);
         /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is
-        /// longer: twelve [windows](OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
+        /// longer: twelve [windows](super::OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
         horizon: Duration = micros(horizon);
         /// Sets the `Retry-After` of rejections: of a full queue, and of a server that rejects everything. Default
         /// none. It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),

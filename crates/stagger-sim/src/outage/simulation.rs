@@ -6,11 +6,50 @@ use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{FailureKind, Outcome, Policy, Seed, ServerHint, StopReason};
 
 use super::verdict::{GOOD_PERCENT, JudgedWindows};
-use super::{Fleet, OutageFigures, OutageKind, OutageScenario, ProcessGuards};
+use super::{Fleet, OutageFigures, OutageKind, OutageScenario, ProcessGuards, longest_call};
 use crate::distributions::exponential;
-use crate::engine::{Simulation, instant, micros, micros_up};
+use crate::engine::{Engine, MAX_TIME, Progress, Simulation, instant, micros, micros_up};
 
-pub(super) struct OutageSimulation<'a> {
+impl OutageScenario {
+    /// Runs the scenario with this policy. `guards` is called once per process, with a seed for guards that use
+    /// randomness; `seed` is the seed of the run.
+    #[must_use]
+    pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards, seed: Seed) -> OutageFigures {
+        // This progress is not shared, so it is never cancelled.
+        self.run_with_progress(policy, guards, seed, &Progress::new()).unwrap_or_default()
+    }
+
+    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
+    #[must_use]
+    pub fn run_with_progress(
+        &self,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> ProcessGuards,
+        seed: Seed,
+        progress: &Progress,
+    ) -> Option<OutageFigures> {
+        let own = seed.for_call(3);
+        let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
+        let mut simulation = OutageSimulation::new(self, policy, processes, seed);
+        // Delays have no minimum.
+        Engine::Heap.run(&mut simulation, progress).ok()?;
+        Some(simulation.into_figures())
+    }
+
+    /// Returns the time at which the requests that arrive before the horizon are settled: at most after another
+    /// horizon, and as many requests as fit. Calls that guards hold may take as long as they like.
+    fn settled_at(&self, policy: &Policy, are_held: bool) -> u64 {
+        let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
+        let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
+        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint).filter(|_| !are_held);
+        let longest = longest.map_or(u64::MAX, micros);
+        // A microsecond per attempt, because time advances from event to event; a second is more than enough.
+        self.horizon.saturating_add(longest.saturating_add(1_000_000).min(self.horizon)).min(fits).max(self.horizon)
+    }
+}
+
+/// The simulation of an outage: all requests, their processes and one server.
+struct OutageSimulation<'a> {
     scenario: &'a OutageScenario,
     policy: &'a Policy,
     /// Seeds of the requests.
@@ -24,13 +63,13 @@ pub(super) struct OutageSimulation<'a> {
     fleet: Fleet,
     /// The end of the simulation, at which the requests that arrived before the horizon are settled.
     end: u64,
-    pub(super) figures: OutageFigures,
+    figures: OutageFigures,
     /// Number of requests without further events.
     finished: u64,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Request {
+struct Request {
     state: RetryState,
     next: NextEvent,
     /// Whether a guard lets it wait for its turn.
@@ -51,12 +90,7 @@ enum NextEvent {
 }
 
 impl<'a> OutageSimulation<'a> {
-    pub(super) fn new(
-        scenario: &'a OutageScenario,
-        policy: &'a Policy,
-        mut processes: Vec<ProcessGuards>,
-        seed: Seed,
-    ) -> Self {
+    fn new(scenario: &'a OutageScenario, policy: &'a Policy, mut processes: Vec<ProcessGuards>, seed: Seed) -> Self {
         let settled = scenario.settled_at(policy, processes.iter().any(ProcessGuards::has_limiter));
         let (one_way, horizon) = (scenario.one_way, scenario.horizon);
         let fleet = Fleet::start(&mut processes, scenario.store, one_way, 0, horizon, seed.for_call(4));
@@ -84,7 +118,7 @@ impl<'a> OutageSimulation<'a> {
         }
     }
 
-    pub(super) fn into_figures(self) -> OutageFigures {
+    fn into_figures(self) -> OutageFigures {
         OutageFigures { leases: self.fleet.figures(), ..self.figures }
     }
 
@@ -257,7 +291,7 @@ impl Simulation for OutageSimulation<'_> {
 }
 
 /// A server with one queue that processes one job after the other. Times are in microseconds.
-pub(super) struct Server {
+struct Server {
     service: f64,
     room: usize,
     outage: OutageKind,
@@ -269,20 +303,20 @@ pub(super) struct Server {
 
 /// Why an attempt that has arrived is not processed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Rejection {
+enum Rejection {
     QueueFull,
     Throttled,
     Down,
 }
 
 impl Server {
-    pub(super) fn new(rate: f64, room: u32, outage: OutageKind, from: u64, until: u64) -> Self {
+    fn new(rate: f64, room: u32, outage: OutageKind, from: u64, until: u64) -> Self {
         let (from, until) = (from as f64, until as f64);
         Self { service: 1e6 / rate, room: room as usize, outage, from, until, done: VecDeque::new() }
     }
 
     /// Returns the time at which the job of this attempt is complete.
-    pub(super) fn arrive(&mut self, at: u64) -> Result<f64, Rejection> {
+    fn arrive(&mut self, at: u64) -> Result<f64, Rejection> {
         let at = at as f64;
         let is_out = at >= self.from && at < self.until;
         match self.outage {

@@ -1,13 +1,4 @@
-use super::ReconnectScenario;
-
-/// A server that crashes again under the clients that return.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct CrashLoop {
-    /// Maximum number of crashes.
-    pub(crate) most: u32,
-    /// The server crashes when more attempts than this arrive within a second.
-    pub(crate) above: f64,
-}
+use super::scenario::{CrashLoop, ReconnectScenario};
 
 /// Number of bins of 100 ms in a second.
 const BINS: usize = 10;

@@ -34,6 +34,7 @@ mod crash_loop;
 mod figures;
 mod guarded;
 mod recorder;
+mod run;
 mod scenario;
 mod server;
 mod simulation;

@@ -4,8 +4,7 @@ use stagger_core::{Guards, Instant, NestedRetries, Outcome, Seed};
 
 use super::edge::{Edge, NestedCalls};
 use super::queue::EventKind;
-use super::simulation::{Link, Simulation, instant};
-use super::state::{Attempt, AttemptId, Call, Marks, NO_KEY, Reply};
+use super::state::{Attempt, AttemptId, Call, Link, Marks, NO_KEY, Reply, Simulation, instant};
 
 /// The callers' side: calls, which send attempts as policy and guards decide.
 impl Simulation<'_> {

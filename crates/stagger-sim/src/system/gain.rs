@@ -5,8 +5,7 @@ use stagger_core::{Outcome, Seed};
 use super::definition::System;
 use super::edge::{CallOrder, NestedCalls};
 use super::service::{Service, StaleWork};
-use super::simulation::instant;
-use super::state::Stream;
+use super::state::{Stream, instant};
 use super::trigger::Fault;
 
 /// The loop gain of the retries around one service.

@@ -6,60 +6,11 @@ use super::definition::{Arrivals, System};
 use super::figures::{EdgeFigures, ServiceFigures, SystemFigures};
 use super::queue::{Event, EventKind, EventQueue, Lanes};
 use super::service::{Service, ServiceTimes};
-use super::state::{Attempt, Call, Marks, Slab, Speed, Stream, Tier, WarmKeys};
+use super::state::{Link, Marks, Random, Simulation, Slab, Speed, Stream, Tier, WarmKeys, nanos};
 use super::trigger::{Fault, Trigger};
 use crate::distributions::exponential;
 use crate::engine::{Cancelled, Progress};
-use crate::outage::{GOOD_PERCENT, JudgedWindows, ProcessGuards, longest_call};
-
-/// A run of a system. Times are in nanoseconds.
-pub(super) struct Simulation<'a> {
-    pub(super) system: &'a System,
-    pub(super) queue: EventQueue,
-    pub(super) tiers: Vec<Tier>,
-    pub(super) links: Vec<Link>,
-    pub(super) calls: Slab<Call>,
-    pub(super) attempts: Slab<Attempt>,
-    pub(super) last_serial: u32,
-    pub(super) random: Random,
-    pub(super) figures: SystemFigures,
-    pub(super) horizon: u64,
-    fault: [u64; 2],
-    /// The end of the run, at which the requests before the horizon are settled.
-    end: u64,
-    /// Factor of the users' rate.
-    spike: f64,
-    /// Time of the next request, with the fraction of a nanosecond.
-    next_request: f64,
-    /// The gap after it, in means. Drawn ahead, because nothing waits for the logarithm then.
-    next_gap: f64,
-    events: u64,
-}
-
-/// An edge in the course of a run.
-pub(super) struct Link {
-    /// The guards of each process; empty if there are none.
-    pub(super) guards: Vec<ProcessGuards>,
-    pub(super) cache: Option<WarmKeys>,
-    pub(super) timeout: u64,
-    /// The least one-way delay, and the length of the interval that is added.
-    pub(super) one_way: [u64; 2],
-    pub(super) to: usize,
-    /// The lane of its arrivals and answers, and that of its timeouts.
-    pub(super) message_lane: usize,
-    pub(super) timeout_lane: usize,
-}
-
-/// A stream of random bits for each purpose, so that none shifts another.
-pub(super) struct Random {
-    gaps: Stream,
-    pub(super) owners: Stream,
-    pub(super) keys: Stream,
-    pub(super) service_times: Stream,
-    pub(super) errors: Stream,
-    pub(super) delays: Stream,
-    pub(super) calls: Stream,
-}
+use crate::outage::{GOOD_PERCENT, JudgedWindows, longest_call};
 
 /// The share of served requests of a good window before a cache: with 90 % hits, a dead server would be on the line.
 const GOOD_PERCENT_WITH_CACHE: u64 = 95;
@@ -341,9 +292,7 @@ impl Random {
             calls: streams(6),
         }
     }
-}
 
-impl Random {
     /// Returns the time between two requests, in means.
     fn gap(&mut self, arrivals: Arrivals) -> f64 {
         match arrivals {
@@ -380,14 +329,4 @@ fn until(trigger: &Trigger) -> u64 {
 
 fn is_active(trigger: &Trigger, now: u64) -> bool {
     (nanos(trigger.at)..until(trigger)).contains(&now)
-}
-
-/// Converts a duration of at most 76 hours to nanoseconds.
-pub(super) const fn nanos(length: Duration) -> u64 {
-    length.as_nanos() as u64
-}
-
-/// The present, as policies and guards read it.
-pub(super) const fn instant(now: u64) -> stagger_core::Instant {
-    stagger_core::Instant::from_nanos(now)
 }

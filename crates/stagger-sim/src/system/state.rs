@@ -1,11 +1,65 @@
 use core::ops::{Index, IndexMut};
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::RetryState;
 use stagger_core::{FailureKind, Outcome, Seed};
 
+use super::definition::System;
 use super::edge::Refusals;
+use super::figures::SystemFigures;
+use super::queue::EventQueue;
+use crate::outage::ProcessGuards;
+
+/// A run of a system. Times are in nanoseconds.
+pub(super) struct Simulation<'a> {
+    pub(super) system: &'a System,
+    pub(super) queue: EventQueue,
+    pub(super) tiers: Vec<Tier>,
+    pub(super) links: Vec<Link>,
+    pub(super) calls: Slab<Call>,
+    pub(super) attempts: Slab<Attempt>,
+    pub(super) last_serial: u32,
+    pub(super) random: Random,
+    pub(super) figures: SystemFigures,
+    pub(super) horizon: u64,
+    pub(super) fault: [u64; 2],
+    /// The end of the run, at which the requests before the horizon are settled.
+    pub(super) end: u64,
+    /// Factor of the users' rate.
+    pub(super) spike: f64,
+    /// Time of the next request, with the fraction of a nanosecond.
+    pub(super) next_request: f64,
+    /// The gap after it, in means. Drawn ahead, because nothing waits for the logarithm then.
+    pub(super) next_gap: f64,
+    pub(super) events: u64,
+}
+
+/// An edge in the course of a run.
+pub(super) struct Link {
+    /// The guards of each process; empty if there are none.
+    pub(super) guards: Vec<ProcessGuards>,
+    pub(super) cache: Option<WarmKeys>,
+    pub(super) timeout: u64,
+    /// The least one-way delay, and the length of the interval that is added.
+    pub(super) one_way: [u64; 2],
+    pub(super) to: usize,
+    /// The lane of its arrivals and answers, and that of its timeouts.
+    pub(super) message_lane: usize,
+    pub(super) timeout_lane: usize,
+}
+
+/// A stream of random bits for each purpose, so that none shifts another.
+pub(super) struct Random {
+    pub(super) gaps: Stream,
+    pub(super) owners: Stream,
+    pub(super) keys: Stream,
+    pub(super) service_times: Stream,
+    pub(super) errors: Stream,
+    pub(super) delays: Stream,
+    pub(super) calls: Stream,
+}
 
 /// The call of a client, from its first attempt to its end.
 pub(super) struct Call {
@@ -275,6 +329,16 @@ impl Speed {
             }
         }
     }
+}
+
+/// Converts a duration of at most 76 hours to nanoseconds.
+pub(super) const fn nanos(length: Duration) -> u64 {
+    length.as_nanos() as u64
+}
+
+/// The present, as policies and guards read it.
+pub(super) const fn instant(now: u64) -> stagger_core::Instant {
+    stagger_core::Instant::from_nanos(now)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 use super::edge::CallOrder;
 use super::queue::EventKind;
 use super::service::{Occupancy, Service, ServiceTimes, StaleWork};
-use super::simulation::{Simulation, nanos};
-use super::state::{AttemptId, Reply};
+use super::state::{AttemptId, Reply, Simulation, nanos};
 use crate::distributions::exponential;
 
 /// The services' side: queues, workers, and the calls that an attempt makes.
