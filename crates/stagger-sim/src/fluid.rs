@@ -195,10 +195,12 @@ impl FluidSimulation {
             let arrives = arrived.iter().sum::<f64>().max(0.0);
             let accepted = self.serve(step, arrives);
             let rejected = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
-            for (attempt, distribution) in delays.after.iter().enumerate().filter(|_| rejected > 0.0) {
+            for (attempt, distribution) in delays.after.iter().enumerate() {
                 let share = rejected * arrived[attempt];
+                if share <= 0.0 {
+                    continue;
+                }
                 match distribution {
-                    _ if share <= 0.0 => {}
                     Some(distribution) => {
                         cohorts[(attempt + 1).min(last)].add(step, share, distribution);
                         work += distribution.pieces.len();
@@ -328,8 +330,11 @@ impl AttemptDelays {
 
 /// Returns the first retry whose delay distribution equals that of all later ones.
 fn first_stationary_retry(policy: &Policy) -> u32 {
-    let differs = |n: u32| policy.bounds(n) != policy.bounds(n + 1);
-    (1..MAX_RETRIES).rev().find(|&n| differs(n)).map_or(1, |n| n + 1)
+    let last_change = (1..MAX_RETRIES).rev().find(|&n| policy.bounds(n) != policy.bounds(n + 1));
+    match last_change {
+        Some(n) => n + 1,
+        None => 1,
+    }
 }
 
 /// The clients that wait for the same attempt: the share of them that sends in each step. Times are in steps.
@@ -360,7 +365,7 @@ impl Cohort {
 
     /// Returns the first step from `step` on in which there is anything to send or in flight.
     fn next(&self, step: usize) -> Option<usize> {
-        (step < self.busy.1).then(|| self.busy.0.max(step))
+        if step < self.busy.1 { Some(self.busy.0.max(step)) } else { None }
     }
 
     fn ring_len(&self) -> usize {
@@ -480,7 +485,9 @@ impl Distribution {
             let mut window = 0.0;
             let sum = (0..density.len() + cells - 1).map(|at| {
                 window += density.get(at).copied().unwrap_or_default();
-                window -= at.checked_sub(cells).map_or(0.0, |gone| density[gone]);
+                if at >= cells {
+                    window -= density[at - cells];
+                }
                 window / cells as f64
             });
             let sum = sum.collect();

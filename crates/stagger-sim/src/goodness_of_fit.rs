@@ -53,9 +53,12 @@ impl GoodnessOfFit {
             Some(length) if width > 0.0 => (length.as_secs_f64() - min.as_secs_f64()) / width,
             _ => 0.0,
         };
-        let ends = |length: Option<&Duration>| length.map_or((0.0, 1.0), |l| curve.around(*l));
-        let (missed_below, _) = ends(drawn.first());
-        let (_, reached) = ends(drawn.last());
+        let around = |length: Option<&Duration>| match length {
+            Some(length) => curve.around(*length),
+            None => (0.0, 1.0),
+        };
+        let (missed_below, _) = around(drawn.first());
+        let (_, reached) = around(drawn.last());
         let missed = missed_below.max(1.0 - reached);
         Self {
             reach: (share(drawn.first()), share(drawn.last())),

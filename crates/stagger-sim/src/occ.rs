@@ -149,7 +149,7 @@ impl OccFigures {
     #[must_use]
     pub fn calls_to_limit(&self) -> Option<f64> {
         let time = self.time_per_client();
-        (time > 1.05).then(|| self.calls_per_client() * (time - 1.0) / time)
+        if time > 1.05 { Some(self.calls_per_client() * (time - 1.0) / time) } else { None }
     }
 }
 

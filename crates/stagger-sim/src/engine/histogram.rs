@@ -80,7 +80,7 @@ impl Ranks<'_> {
     fn at(&mut self, rank: u64) -> Option<u64> {
         let Histogram { cells, count, largest, .. } = self.histogram;
         if rank >= *count {
-            return (rank == *count && rank > 0).then_some(*largest);
+            return if rank == *count && rank > 0 { Some(*largest) } else { None };
         }
         for count in cells.get(self.cells..)? {
             if self.below >= rank.max(1) {

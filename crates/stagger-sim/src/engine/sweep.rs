@@ -71,14 +71,20 @@ impl Sweep {
                 figures[job / seeds.len()][job % seeds.len()] = run;
             }
         };
-        let threads = self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let threads = match self.threads {
+            Some(threads) => threads.get(),
+            None => thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        };
         // The calling thread is one of the threads.
         thread::scope(|scope| {
             let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(work)).collect();
             keep(work());
             for other in others {
-                // Propagates a panic of a run.
-                keep(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                match other.join() {
+                    Ok(done) => keep(done),
+                    // The caller of the sweep sees the panic of a run, as if it had called the run itself.
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
             }
         });
         figures

@@ -72,7 +72,9 @@ impl TimeSeries {
         let (mut sum, mut peak) = (0, 0);
         for (at, &count) in counts.iter().enumerate() {
             sum += u64::from(count);
-            sum -= at.checked_sub(bins).map_or(0, |gone| u64::from(counts[gone]));
+            if let Some(gone) = at.checked_sub(bins) {
+                sum -= u64::from(counts[gone]);
+            }
             peak = sum.max(peak);
         }
         peak

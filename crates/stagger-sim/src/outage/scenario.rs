@@ -101,22 +101,28 @@ const MAX_ATTEMPTS: u32 = 10_000;
 /// Returns the longest time that a call takes, from its arrival to its last outcome; `None` if there is no limit.
 /// `hint` is the server's, or 0.
 pub(crate) fn longest_call(policy: &Policy, timeout: Duration, hint: Duration) -> Option<Duration> {
-    let by_attempts = policy.max_attempts().map(|most| most.get()).filter(|&most| most <= MAX_ATTEMPTS).map(|most| {
-        let retries = most.saturating_sub(1);
-        // Throttled attempts wait longer, in proportion to their base.
-        let (base, throttled) = (policy.base().as_secs_f64(), policy.throttled_base().as_secs_f64());
-        let factor = if base > 0.0 { (throttled / base).max(1.0) } else { 1.0 };
-        let drawn = policy.elapsed_bounds(retries).map_or(Duration::ZERO, |(_, most)| most);
-        let delays = Duration::try_from_secs_f64(drawn.as_secs_f64() * factor).unwrap_or(Duration::MAX);
-        let capped = policy.cap().map_or(Duration::MAX, |cap| cap.saturating_mul(retries));
-        // A hint comes before the delay, or before a share of its own length.
-        let above = Duration::try_from_secs_f64(hint.as_secs_f64() * policy.hint_spread().as_f64());
-        let hints = hint.saturating_add(above.unwrap_or(Duration::MAX)).saturating_mul(retries);
-        delays.min(capped.max(drawn)).saturating_add(hints).saturating_add(timeout.saturating_mul(most))
-    });
+    let by_attempts = match policy.max_attempts() {
+        Some(most) if most.get() <= MAX_ATTEMPTS => Some(length_of_attempts(policy, most.get(), timeout, hint)),
+        _ => None,
+    };
     let by_time = policy.max_elapsed().map(|most| most.saturating_add(timeout));
     let longest = by_attempts.into_iter().chain(by_time).min()?;
     Some(longest.saturating_add(policy.spread()))
+}
+
+/// Returns the longest time that this many attempts take, with the delays between them.
+fn length_of_attempts(policy: &Policy, attempts: u32, timeout: Duration, hint: Duration) -> Duration {
+    let retries = attempts.saturating_sub(1);
+    // Throttled attempts wait longer, in proportion to their base.
+    let (base, throttled) = (policy.base().as_secs_f64(), policy.throttled_base().as_secs_f64());
+    let factor = if base > 0.0 { (throttled / base).max(1.0) } else { 1.0 };
+    let drawn = policy.elapsed_bounds(retries).map_or(Duration::ZERO, |(_, most)| most);
+    let delays = Duration::try_from_secs_f64(drawn.as_secs_f64() * factor).unwrap_or(Duration::MAX);
+    let capped = policy.cap().map_or(Duration::MAX, |cap| cap.saturating_mul(retries));
+    // A hint comes before the delay, or before a share of its length.
+    let above = Duration::try_from_secs_f64(hint.as_secs_f64() * policy.hint_spread().as_f64());
+    let hints = hint.saturating_add(above.unwrap_or(Duration::MAX)).saturating_mul(retries);
+    delays.min(capped.max(drawn)).saturating_add(hints).saturating_add(timeout.saturating_mul(attempts))
 }
 
 impl OutageScenarioBuilder {
@@ -134,7 +140,8 @@ impl OutageScenarioBuilder {
         /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
         timeout: Duration = micros(timeout);
         /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is
-        /// longer: twelve [windows](super::OutageFigures::window). Range: up to 76 hours, and up to 67 million requests.
+        /// longer: twelve [windows](super::OutageFigures::window). Range: up to 76 hours, and up to 67 million
+        /// requests.
         horizon: Duration = micros(horizon);
         /// Sets the `Retry-After` of rejections: of a full queue, and of a server that rejects everything. Default
         /// none. It is a minimum delay, which each policy honors in its own way ([`HintMode`](stagger_core::HintMode),

@@ -37,12 +37,14 @@ impl OutageScenario {
     }
 
     /// Returns the time at which the requests that arrive before the horizon are settled: at most after another
-    /// horizon, and as many requests as fit. Calls that guards hold may take as long as they like.
-    fn settled_at(&self, policy: &Policy, are_held: bool) -> u64 {
+    /// horizon, and as many requests as fit. Calls that guards let wait may take as long as they like.
+    fn settled_at(&self, policy: &Policy, can_wait: bool) -> u64 {
         let fits = MAX_TIME.min((Self::MAX_REQUESTS as f64 / (1.1 * self.rate) * 1e6) as u64);
         let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
-        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint).filter(|_| !are_held);
-        let longest = longest.map_or(u64::MAX, micros);
+        let longest = match longest_call(policy, Duration::from_micros(self.timeout), hint) {
+            Some(longest) if !can_wait => micros(longest),
+            _ => u64::MAX,
+        };
         // A microsecond per attempt, because time advances from event to event; a second is more than enough.
         self.horizon.saturating_add(longest.saturating_add(1_000_000).min(self.horizon)).min(fits).max(self.horizon)
     }

@@ -95,7 +95,7 @@ impl History {
 
     /// Returns the window from which the system is up until the end, if it fell and is up.
     pub(super) fn last_rise(&self) -> Option<usize> {
-        self.rises.last().copied().filter(|_| self.is_up())
+        if self.is_up() { self.rises.last().copied() } else { None }
     }
 
     pub(super) fn verdict(&self, windows: &Windows, outage_end: Duration) -> Verdict {
@@ -142,8 +142,13 @@ impl JudgedWindows {
     /// Returns the time from the end of the fault until the system is up for the rest of the simulation.
     pub(crate) fn recovery(&self) -> Option<Duration> {
         let history = self.history();
-        let up = history.last_rise().map_or(Duration::ZERO, |rise| self.windows.start_of(rise));
-        history.is_up().then(|| up.saturating_sub(self.end))
+        if !history.is_up() {
+            return None;
+        }
+        Some(match history.last_rise() {
+            Some(rise) => self.windows.start_of(rise).saturating_sub(self.end),
+            None => Duration::ZERO,
+        })
     }
 
     pub(crate) fn fell_at(&self) -> Option<Duration> {
@@ -233,7 +238,10 @@ impl Windows {
     }
 
     fn of(&mut self, arrived_at: u64) -> Option<&mut Window> {
-        let since = arrived_at.checked_sub(self.origin).filter(|_| arrived_at < self.horizon)?;
+        if arrived_at >= self.horizon {
+            return None;
+        }
+        let since = arrived_at.checked_sub(self.origin)?;
         let last = self.windows.len().checked_sub(1)?;
         self.windows.get_mut(last.min((since / self.width) as usize))
     }

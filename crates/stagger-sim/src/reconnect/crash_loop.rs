@@ -31,7 +31,7 @@ pub(super) struct Crashes<C> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientBetweenRuns<C> {
     pub(super) client: C,
-    pub(super) next: Next,
+    pub(super) next: PendingEvent,
     /// Number of attempts in earlier episodes.
     pub(super) earlier_attempts: u32,
     /// The wait before the last attempt.
@@ -40,7 +40,7 @@ pub(super) struct ClientBetweenRuns<C> {
 
 /// What happens to a client next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum PendingEvent {
     /// Nothing: it gave up, or would continue after the horizon.
     Nothing,
     /// An attempt is on its way to the server.
@@ -49,11 +49,21 @@ pub(super) enum Next {
     Open { done: u64, heard: u64 },
 }
 
+impl PendingEvent {
+    /// Returns the arrival of an attempt at this time, if there is one.
+    pub(super) const fn arrival(at: Option<u64>) -> Self {
+        match at {
+            Some(at) => Self::Arrives(at),
+            None => Self::Nothing,
+        }
+    }
+}
+
 impl<C: Copy> Crashes<C> {
     /// Returns the state at the start of a scenario; `None` if its server does not crash.
     pub(super) fn new(scenario: &ReconnectScenario, client: C) -> Option<Self> {
         let settings = scenario.crash_loop?;
-        let fresh = ClientBetweenRuns { client, next: Next::Nothing, earlier_attempts: 0, last_wait: 0 };
+        let fresh = ClientBetweenRuns { client, next: PendingEvent::Nothing, earlier_attempts: 0, last_wait: 0 };
         Some(Self {
             settings,
             down_for: scenario.up_at,
@@ -81,7 +91,9 @@ impl<C: Copy> Crashes<C> {
             return false;
         }
         self.count += 1;
-        (self.window, self.crashed_at, self.is_ending) = ([0; BINS], Some(at), true);
+        self.window = [0; BINS];
+        self.crashed_at = Some(at);
+        self.is_ending = true;
         self.up_at = at.saturating_add(self.down_for);
         true
     }

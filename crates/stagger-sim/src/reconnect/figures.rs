@@ -146,12 +146,14 @@ impl ReconnectFigures {
     /// Returns how close the policy comes to the optimum.
     #[must_use]
     pub fn efficiency(&self) -> Efficiency {
+        let Some(last) = self.t100 else {
+            return Efficiency { attempts: None, time: None, mean_time: None };
+        };
         let best = self.clients as f64 / self.rate;
-        let all_connected = self.t100.is_some();
         Efficiency {
-            attempts: all_connected.then(|| self.clients as f64 / self.attempts as f64),
-            time: self.t100.map(|last| (best / last.as_secs_f64()).min(1.0)),
-            mean_time: all_connected.then(|| (best / 2.0 / self.recovered_mean.as_secs_f64()).min(1.0)),
+            attempts: Some(self.clients as f64 / self.attempts as f64),
+            time: Some((best / last.as_secs_f64()).min(1.0)),
+            mean_time: Some((best / 2.0 / self.recovered_mean.as_secs_f64()).min(1.0)),
         }
     }
 
@@ -173,8 +175,10 @@ impl ReconnectFigures {
     }
 }
 
+/// Returns the ratio of two numbers; `None` if one of them does not exist or the second is 0.
 fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.zip(other).filter(|&(_, other)| other > 0.0).map(|(one, other)| one / other)
+    let (one, other) = (one?, other?);
+    if other > 0.0 { Some(one / other) } else { None }
 }
 
 #[cfg(test)]

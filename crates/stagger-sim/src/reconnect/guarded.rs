@@ -21,7 +21,7 @@ pub(super) struct GuardedSimulation<'a, S: Server> {
     server: S,
     acceptor: Acceptor,
     tally: Tally,
-    links: Vec<Link>,
+    machines: Vec<ClientMachine>,
     processes: Vec<ProcessGuards>,
     fleet: Fleet,
     held: u64,
@@ -61,7 +61,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
         let mut processes: Vec<_> = (0..u64::from(scenario.processes())).map(|nth| guards(own.for_call(nth))).collect();
         let way = scenario.network.min_round_trip() / 2;
         let fleet = Fleet::start(&mut processes, scenario.store, way, BEGUN, scenario.horizon, seed.for_call(4));
-        let links = 0..scenario.clients as u32;
+        let machines = 0..scenario.clients as u32;
         Self {
             scenario,
             policy,
@@ -69,7 +69,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
             server,
             acceptor: Acceptor::new(scenario.rate(), scenario.backlog),
             tally: Tally::default(),
-            links: links.map(|id| Link::new(scenario.first_attempt, policy, seed, id)).collect(),
+            machines: machines.map(|id| ClientMachine::new(scenario.first_attempt, policy, seed, id)).collect(),
             fleet,
             processes,
             held: 0,
@@ -98,15 +98,15 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
                     self.tally.sample.losses.record(id, at);
                 }
                 let guards = self.processes[self.process_of(id)].all();
-                let next = self.links[id as usize].lose(self.policy, at, &guards);
+                let next = self.machines[id as usize].lose(self.policy, at, &guards);
                 self.decided(id, client, at, next)
             }
             NextEvent::Connect => self.connect(at, id, client),
             NextEvent::Arrive => self.arrive(at, id, client),
             NextEvent::Open => {
                 let guards = self.processes[self.process_of(id)].all();
-                self.links[id as usize].open(self.policy, at, &guards);
-                self.tally.connected(at, at - self.lost_at(id), self.links[id as usize].attempts());
+                self.machines[id as usize].open(self.policy, at, &guards);
+                self.tally.connected(at, at - self.lost_at(id), self.machines[id as usize].attempts());
                 if id < self.scenario.sample {
                     self.tally.sample.connects.record(id, at);
                 }
@@ -118,27 +118,30 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
 
     /// Notes when the next attempt is due, or that there is none.
     fn decided(&mut self, id: u32, client: &mut Client<S::Token>, at: u64, next: Option<u64>) -> Option<u64> {
-        (client.next, client.decided) = (NextEvent::Connect, at);
+        client.next = NextEvent::Connect;
+        client.decided = at;
         if next.is_none() {
-            self.tally.gave_up(self.links[id as usize].attempts());
+            self.tally.gave_up(self.machines[id as usize].attempts());
         }
         self.before_horizon(next)
     }
 
     /// Returns the time of an event, unless it is after the horizon.
     fn before_horizon(&mut self, next: Option<u64>) -> Option<u64> {
-        let is_late = next.is_some_and(|next| next > self.scenario.horizon);
-        self.tally.unfinished += u64::from(is_late);
-        next.filter(|_| !is_late)
+        if next? > self.scenario.horizon {
+            self.tally.unfinished += 1;
+            return None;
+        }
+        next
     }
 
     fn connect(&mut self, at: u64, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
-        let [_, way] = self.environment.message_bits(id, self.links[id as usize].attempts());
+        let [_, way] = self.environment.message_bits(id, self.machines[id as usize].attempts());
         let least = client.arrived.map_or(at, |arrived| arrived + 1);
         let arrives = at.saturating_add(self.scenario.network.delay(way)).max(least);
         self.before_horizon(Some(arrives))?;
         let guards = self.processes[self.process_of(id)].all();
-        match self.links[id as usize].connect(self.policy, at, &guards) {
+        match self.machines[id as usize].connect(self.policy, at, &guards) {
             Due::Now => {
                 self.tally.total_wait += at - client.decided;
                 self.tally.in_flight.start(at);
@@ -151,7 +154,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
                 self.before_horizon(Some(next.max(at + 1)))
             }
             Due::Never => {
-                self.tally.gave_up(self.links[id as usize].attempts());
+                self.tally.gave_up(self.machines[id as usize].attempts());
                 None
             }
         }
@@ -163,7 +166,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
             self.tally.sample.arrivals.record(id, at);
         }
         client.arrived = Some(at);
-        let [answer, _] = self.environment.message_bits(id, self.links[id as usize].attempts());
+        let [answer, _] = self.environment.message_bits(id, self.machines[id as usize].attempts());
         let back = self.scenario.network.delay(answer);
         let is_up = at >= self.scenario.up_at;
         match if is_up { self.server.arrive(&mut self.acceptor, at, &mut client.token) } else { Err(None) } {
@@ -183,7 +186,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
         self.tally.in_flight.end(at);
         let outcome = if hint.is_some() { Outcome::throttled(hint) } else { Outcome::TRANSIENT };
         let guards = self.processes[self.process_of(id)].all();
-        let next = self.links[id as usize].fail(self.policy, outcome, at, &guards);
+        let next = self.machines[id as usize].fail(self.policy, outcome, at, &guards);
         self.decided(id, client, at, next)
     }
 }
@@ -221,11 +224,11 @@ impl<S: Server> Simulation for GuardedSimulation<'_, S> {
 }
 
 /// A client with guards: the machine of the library that decides when it connects. Times are in microseconds.
-pub(super) enum Link {
+pub(super) enum ClientMachine {
     /// A connection that is kept up.
-    Kept { machine: ReconnectMachine, generation: Generation, until: Instant },
+    Connection { machine: ReconnectMachine, generation: Generation, until: Instant },
     /// A call that makes its first attempt at once.
-    Called { state: RetryState, seed: Seed, permits: Permits },
+    Call { state: RetryState, seed: Seed, permits: Permits },
 }
 
 /// When an attempt that is due may start.
@@ -243,33 +246,33 @@ fn clock(at: u64) -> Instant {
     instant(ORIGIN + at)
 }
 
-impl Link {
+impl ClientMachine {
     pub(super) fn new(first: FirstAttempt, policy: &Policy, run: Seed, id: u32) -> Self {
         let seed = ClientPolicy::seed_of_client(run, id);
         if first == FirstAttempt::Immediate {
-            return Self::Called { state: RetryState::new(), seed, permits: Permits::NONE };
+            return Self::Call { state: RetryState::new(), seed, permits: Permits::NONE };
         }
         let (mut machine, now) = (ReconnectMachine::new(seed), Instant::ZERO);
         // The guards have forgotten this connection.
         let _ = machine.reconnect_now(policy, || now, &Guards::none());
         let generation = machine.generation();
         let _ = machine.opened(generation, || now, &Guards::none());
-        Self::Kept { machine, generation, until: now }
+        Self::Connection { machine, generation, until: now }
     }
 
     /// Returns the number of attempts so far.
     pub(super) const fn attempts(&self) -> u32 {
         match self {
-            Self::Kept { machine, .. } => machine.attempt(),
-            Self::Called { state, .. } => state.attempt(),
+            Self::Connection { machine, .. } => machine.attempt(),
+            Self::Call { state, .. } => state.attempt(),
         }
     }
 
     /// Handles the loss of the connection. Returns when the first attempt is due; `None` if there is none.
     pub(super) fn lose(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Option<u64> {
         match self {
-            Self::Kept { .. } => self.fail(policy, Outcome::TRANSIENT, now, guards),
-            Self::Called { state, seed, .. } => {
+            Self::Connection { .. } => self.fail(policy, Outcome::TRANSIENT, now, guards),
+            Self::Call { state, seed, .. } => {
                 let spread = RetryMachine::new(policy, state, *seed).spread(|| clock(now));
                 Some(now.saturating_add(micros(spread)))
             }
@@ -279,7 +282,7 @@ impl Link {
     /// Starts an attempt that is due, unless a guard rejects it or lets it wait.
     pub(super) fn connect(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Due {
         match self {
-            Self::Kept { machine, generation, until } => {
+            Self::Connection { machine, generation, until } => {
                 // A wait may end within this microsecond.
                 match machine.due(policy, clock(now).max(*until), guards) {
                     ReconnectStep::Connect { generation: next } => {
@@ -293,7 +296,7 @@ impl Link {
                     _ => Due::Never,
                 }
             }
-            Self::Called { state, seed, permits } => {
+            Self::Call { state, seed, permits } => {
                 let mut retry = RetryMachine::new(policy, state, *seed);
                 match retry.turn(permits, || clock(now), guards) {
                     Ok(Duration::ZERO) => {}
@@ -314,13 +317,13 @@ impl Link {
     /// Handles a failed attempt. Returns when the next one is due; `None` if there is none.
     pub(super) fn fail(&mut self, policy: &Policy, outcome: Outcome, now: u64, guards: &Guards<'_>) -> Option<u64> {
         match self {
-            Self::Kept { machine, generation, until } => {
+            Self::Connection { machine, generation, until } => {
                 let step = machine.ended(*generation, outcome, clock(now), policy, guards);
                 let ReconnectStep::Wait { after, until: next, .. } = step else { return None };
                 *until = next;
                 Some(now.saturating_add(micros(after)))
             }
-            Self::Called { state, seed, permits } => {
+            Self::Call { state, seed, permits } => {
                 let permit = Permits::take(permits);
                 let decision = RetryMachine::new(policy, state, *seed).decide(outcome, permit, || clock(now), guards);
                 let Decision::Retry { after, permit, .. } = decision else { return None };
@@ -333,10 +336,10 @@ impl Link {
     /// Handles the success of an attempt.
     pub(super) fn open(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) {
         match self {
-            Self::Kept { machine, generation, .. } => {
+            Self::Connection { machine, generation, .. } => {
                 let _ = machine.opened(*generation, || clock(now), guards);
             }
-            Self::Called { state, seed, permits } => {
+            Self::Call { state, seed, permits } => {
                 let permit = Permits::take(permits);
                 let _ = RetryMachine::new(policy, state, *seed).decide(Outcome::Success, permit, || clock(now), guards);
             }

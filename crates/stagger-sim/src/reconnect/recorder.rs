@@ -111,13 +111,16 @@ impl<'a> ReconnectRecorder<'a> {
         }
         let count = u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX);
         // The last attempt of a connected client ends when the client is connected.
-        let last = trace.attempts.last().filter(|_| trace.outcome == ClientOutcome::Connected);
-        let before = trace.attempts.len() - usize::from(last.is_some());
-        for answered in trace.attempts[..before].iter().filter_map(|attempt| attempt.answered) {
+        let (successful, failed) = match trace.attempts.split_last() {
+            Some((last, earlier)) if trace.outcome == ClientOutcome::Connected => (Some(last), earlier),
+            _ => (None, trace.attempts),
+        };
+        for answered in failed.iter().filter_map(|attempt| attempt.answered) {
             tally.in_flight.end(micros(answered));
         }
-        match last.map(|last| micros(last.answered.unwrap_or(last.sent))) {
-            Some(at) => {
+        match successful {
+            Some(attempt) => {
+                let at = micros(attempt.answered.unwrap_or(attempt.sent));
                 tally.connected(at, at.saturating_sub(micros(trace.lost)), count);
                 if is_sampled {
                     tally.sample.connects.record(id, at);

@@ -224,7 +224,10 @@ impl ReconnectScenarioBuilder {
     pub fn build(self) -> Result<ReconnectScenario, ScenarioError> {
         let ReconnectScenario { clients, rate, horizon, disconnect_window, up_at, retry_after, .. } = self.0;
         let slow = is_rate(rate) && rate < 1.0;
-        let crash_rate_fits = self.0.crash_loop.is_none_or(|crash_loop| is_rate(crash_loop.above));
+        let crash_rate_fits = match self.0.crash_loop {
+            Some(crash_loop) => is_rate(crash_loop.above),
+            None => true,
+        };
         ScenarioError::check([
             (ScenarioProblem::Clients, clients == 0 || clients > 1 << CLIENT_BITS),
             (ScenarioProblem::Processes, self.0.processes.is_some_and(|some| some == 0 || u64::from(some) > clients)),

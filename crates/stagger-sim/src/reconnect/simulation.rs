@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::machine::RetryState;
 use stagger_core::{Outcome, Policy, Seed};
 
-use super::crash_loop::{Crashes, Next};
+use super::crash_loop::{Crashes, PendingEvent};
 use super::server::{Acceptor, Server};
 use super::tally::Tally;
 use super::{FirstAttempt, ReconnectFigures, ReconnectScenario};
@@ -39,9 +39,10 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
     }
 
     pub(super) fn figures(self) -> ReconnectFigures {
-        let crashes = self.crashes.as_ref().map_or(0, |crashes| crashes.count);
         let mut figures = self.tally.figures(self.scenario, self.acceptor.peak_backlog());
-        figures.crashes = u64::from(crashes);
+        if let Some(crashes) = &self.crashes {
+            figures.crashes = u64::from(crashes.count);
+        }
         figures
     }
 
@@ -96,8 +97,10 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
     /// Returns the number of attempts of a client, with those before earlier crashes of the server.
     #[inline(always)]
     pub(super) fn attempts(&self, id: u32, client: &Client<S::Token>) -> u32 {
-        let earlier = self.crashes.as_ref().map_or(0, |crashes| crashes.clients[id as usize].earlier_attempts);
-        client.state.attempt() + earlier
+        match &self.crashes {
+            Some(crashes) => client.state.attempt() + crashes.clients[id as usize].earlier_attempts,
+            None => client.state.attempt(),
+        }
     }
 }
 
@@ -206,7 +209,7 @@ impl<S: Server> ReconnectSimulation<'_, S> {
             return true;
         }
         for (id, between) in (0..).zip(crashes.clients.clone()) {
-            if let Next::Open { heard, .. } = between.next {
+            if let PendingEvent::Open { heard, .. } = between.next {
                 self.connected(id, &between.client, heard);
             }
         }
@@ -223,15 +226,15 @@ impl<S: Server> ReconnectSimulation<'_, S> {
             (Some(crash), next) => {
                 *client = between.client;
                 match next {
-                    Next::Nothing => None,
-                    Next::Arrives(at) => Some(at),
+                    PendingEvent::Nothing => None,
+                    PendingEvent::Arrives(at) => Some(at),
                     // The handshake was not complete.
-                    Next::Open { done, .. } if done > crash => self.fail_pending(id, client, crash),
-                    Next::Open { heard, .. } => self.lose(id, client, heard, crash),
+                    PendingEvent::Open { done, .. } if done > crash => self.fail_pending(id, client, crash),
+                    PendingEvent::Open { heard, .. } => self.lose(id, client, heard, crash),
                 }
             }
         };
-        self.put_aside(id, client, next.map_or(Next::Nothing, Next::Arrives));
+        self.put_aside(id, client, PendingEvent::arrival(next));
         next
     }
 
@@ -241,13 +244,13 @@ impl<S: Server> ReconnectSimulation<'_, S> {
         let crashes = self.crashes.as_mut()?;
         let up_at = crashes.up_at;
         if crashes.is_ending || at >= up_at && crashes.crashes_under(at) {
-            self.put_aside(id, client, Next::Arrives(at));
+            self.put_aside(id, client, PendingEvent::Arrives(at));
             return None;
         }
         let nth = self.attempts(id, client);
         let (next, event) = match self.arrive(at, id, client, nth, up_at) {
-            Arrival::Accepted { done, heard } => (Next::Open { done, heard }, None),
-            Arrival::Rejected(event) => (event.map_or(Next::Nothing, Next::Arrives), event),
+            Arrival::Accepted { done, heard } => (PendingEvent::Open { done, heard }, None),
+            Arrival::Rejected(event) => (PendingEvent::arrival(event), event),
         };
         self.put_aside(id, client, next);
         event
@@ -289,7 +292,7 @@ impl<S: Server> ReconnectSimulation<'_, S> {
         self.send(id, client, lost, after, way, lost)
     }
 
-    fn put_aside(&mut self, id: u32, client: &Client<S::Token>, next: Next) {
+    fn put_aside(&mut self, id: u32, client: &Client<S::Token>, next: PendingEvent) {
         if let Some(crashes) = &mut self.crashes {
             let between = &mut crashes.clients[id as usize];
             (between.client, between.next) = (*client, next);

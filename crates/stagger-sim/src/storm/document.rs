@@ -130,8 +130,10 @@ impl StormReport {
     /// Sets the measurements of the last run of the last strategy.
     #[must_use]
     pub fn with_measurements(mut self, measured: Measurements) -> Self {
-        if let Some(run) = self.strategies.last_mut().and_then(|last| last.runs.last_mut()) {
-            run.measured = Some(measured);
+        if let Some(last) = self.strategies.last_mut() {
+            if let Some(run) = last.runs.last_mut() {
+                run.measured = Some(measured);
+            }
         }
         self
     }
@@ -140,7 +142,7 @@ impl StormReport {
     #[must_use]
     pub fn with_swept(mut self, scenario: ScenarioSpec, swept: impl IntoIterator<Item = SweptSetting>) -> Self {
         if let Some(last) = self.strategies.last_mut() {
-            last.scenario = (scenario != self.scenario).then_some(scenario);
+            last.scenario = if scenario == self.scenario { None } else { Some(scenario) };
             last.swept = swept.into_iter().collect();
         }
         self
@@ -240,8 +242,8 @@ impl ComparedFigure {
     /// one of them does not exist or the mean is 0.
     #[must_use]
     pub fn difference(&self) -> Option<f64> {
-        let (measured, simulated) = self.measured.zip(self.simulated).filter(|(_, simulated)| *simulated > 0.0)?;
-        Some(measured / simulated - 1.0)
+        let (measured, simulated) = (self.measured?, self.simulated?);
+        if simulated > 0.0 { Some(measured / simulated - 1.0) } else { None }
     }
 }
 

@@ -84,8 +84,12 @@ impl Metric {
     /// Returns whether `a` is better than `b`; a missing value is worse than any other.
     #[must_use]
     pub fn is_better(&self, a: Option<f64>, b: Option<f64>) -> bool {
-        let precedes = |a: f64, b: f64| if self.better == Better::Lower { a < b } else { a > b };
-        self.better != Better::Neither && a.is_some_and(|a| b.is_none_or(|b| precedes(a, b)))
+        match (a, b, self.better) {
+            (_, _, Better::Neither) | (None, _, _) => false,
+            (Some(_), None, _) => true,
+            (Some(a), Some(b), Better::Lower) => a < b,
+            (Some(a), Some(b), Better::Higher) => a > b,
+        }
     }
 }
 
@@ -127,7 +131,7 @@ impl MetricField for u64 {
 
 impl MetricField for f64 {
     fn metric_value(&self) -> Option<MetricValue> {
-        self.is_finite().then_some(MetricValue::Real(*self))
+        if self.is_finite() { Some(MetricValue::Real(*self)) } else { None }
     }
 }
 
@@ -145,7 +149,7 @@ impl MetricField for VerdictKind {
 
 impl<T: MetricField> MetricField for Option<T> {
     fn metric_value(&self) -> Option<MetricValue> {
-        self.as_ref().and_then(T::metric_value)
+        self.as_ref()?.metric_value()
     }
 }
 

@@ -200,10 +200,13 @@ impl ScenarioSpec {
 
 impl StoreSpec {
     fn of(faults: outage::StoreFaults) -> Option<Self> {
+        if faults == outage::StoreFaults::none() {
+            return None;
+        }
         let times = |times: Option<[u64; 2]>| times.map(|times| times.map(seconds));
         let (down_s, cut_s) = (times(faults.down), times(faults.cut));
         let cut_ratio = cut_s.map(|_| faults.cut_ratio.as_f64());
-        (faults != outage::StoreFaults::none()).then_some(Self { down_s, loses_data: faults.is_lost, cut_s, cut_ratio })
+        Some(Self { down_s, loses_data: faults.is_lost, cut_s, cut_ratio })
     }
 }
 

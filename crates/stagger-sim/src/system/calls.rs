@@ -19,17 +19,21 @@ impl Simulation<'_> {
         marks: Marks,
     ) -> Option<bool> {
         let key = self.draw_key(edge);
-        if key != NO_KEY && self.links[edge].cache.as_ref().is_some_and(|cache| cache.contains(key)) {
+        if key != NO_KEY && self.links[edge].has_cached(key) {
             self.figures.edges[edge].cached += 1;
             return Some(true);
         }
+        let (parent, deadline) = match parent {
+            Some((attempt, deadline)) => (Some(attempt), deadline),
+            None => (None, u64::MAX),
+        };
         let call = Call {
             retry: RetryState::new(),
             permits: Permits::NONE,
             seed: Seed::new(self.random.calls.bits()),
-            parent: parent.map(|(attempt, _)| attempt),
+            parent,
             born,
-            deadline: parent.map_or(u64::MAX, |(_, deadline)| deadline),
+            deadline,
             edge: edge as u32,
             owner,
             serial: 0,
@@ -141,8 +145,8 @@ impl Simulation<'_> {
         if is_in_time && is_success {
             self.figures.services[link.to].useful += 1;
         }
-        if let (true, Some(cache)) = (is_success && attempt.key != NO_KEY, link.cache.as_mut()) {
-            if is_in_time || self.system.settings.edges[edge].fills_late() {
+        if is_success && attempt.key != NO_KEY && (is_in_time || self.system.settings.edges[edge].fills_late()) {
+            if let Some(cache) = &mut link.cache {
                 cache.insert(attempt.key);
             }
         }
@@ -217,10 +221,21 @@ impl Call {
 impl Link {
     #[inline]
     fn guards(&self, owner: u32, nested: NestedRetries) -> Guards<'_> {
-        self.guards.get(owner as usize).map_or(Guards::none(), |process| process.guards()).nested(nested)
+        match self.guards.get(owner as usize) {
+            Some(process) => process.guards().nested(nested),
+            None => Guards::none().nested(nested),
+        }
+    }
+
+    fn has_cached(&self, key: u32) -> bool {
+        match &self.cache {
+            Some(cache) => cache.contains(key),
+            None => false,
+        }
     }
 }
 
+/// Returns the deadline of a call, which `u64::MAX` stands for the lack of.
 fn deadline(at: u64) -> Option<Instant> {
-    (at != u64::MAX).then(|| instant(at))
+    if at == u64::MAX { None } else { Some(instant(at)) }
 }

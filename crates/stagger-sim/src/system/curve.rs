@@ -35,6 +35,13 @@ pub(super) struct Curve<'a> {
     heterogeneity: f64,
 }
 
+/// The slope of a shape through a point with the largest log-likelihood.
+struct Fit {
+    shape: Shape,
+    slope: f64,
+    likelihood: f64,
+}
+
 /// Where a curve crosses a share, with the ends of its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Crossing {
@@ -55,19 +62,20 @@ const SCAN: usize = 16;
 const GOLDEN_STEPS: usize = 20;
 const STEPS: usize = 14;
 
-const SHAPES: [Shape; 3] = [Shape::Logistic, Shape::LongAbove, Shape::LongBelow];
-
 impl<'a> Curve<'a> {
     /// Creates the curve through counts in increasing order. `resolution` is the smallest distance that matters.
     pub(super) fn through(counts: &'a [Count], resolution: f64) -> Self {
-        let (first, last) = (counts.first().map_or(0.0, |one| one.at), counts.last().map_or(0.0, |one| one.at));
+        let (first, last) = match (counts.first(), counts.last()) {
+            (Some(first), Some(last)) => (first.at, last.at),
+            _ => (0.0, 0.0),
+        };
         let width = (last - first).max(resolution);
         let domain = [first - width, last + width];
         let steepest = 40.0 / resolution.max(1e-12 * width);
         let (shape, slope, likelihood, heterogeneity) = (Shape::Logistic, 0.0, 0.0, 1.0);
         let curve = Self { counts, steepest, domain, shape, half: 0.0, slope, likelihood, heterogeneity };
         let half = curve.largest();
-        let (shape, (slope, likelihood)) = curve.fitted(half, 0.5);
+        let Fit { shape, slope, likelihood } = curve.fitted(half, 0.5);
         let curve = Self { shape, half, slope, likelihood, ..curve };
         Self { heterogeneity: curve.heterogeneity(), ..curve }
     }
@@ -77,7 +85,7 @@ impl<'a> Curve<'a> {
     pub(super) fn gap(&self) -> Option<[f64; 2]> {
         let low = self.counts.iter().rfind(|one| one.down < one.seeds)?.at;
         let high = self.counts.iter().find(|one| one.down > 0.0)?.at;
-        (low < high).then_some([low, high])
+        if low < high { Some([low, high]) } else { None }
     }
 
     /// Returns whether the share rises with significance: a likelihood ratio test against a constant share, at 1 %.
@@ -98,7 +106,7 @@ impl<'a> Curve<'a> {
     /// not much smaller, over all shapes and slopes.
     pub(super) fn crossing(&self, share: f64) -> Crossing {
         let best = self.likeliest(share);
-        let loss = |at| self.likelihood - self.fitted(at, share).1.1;
+        let loss = |at| self.likelihood - self.fitted(at, share).likelihood;
         let threshold = if (share - 0.5).abs() < 1e-9 { CHI_SQUARED } else { CHI_SQUARED_OF_TWO } * self.heterogeneity;
         let [low, high] = [-1.0, 1.0].map(|side| self.end(best, side, |at| 2.0 * loss(at) > threshold));
         // Between values without mixed results, all points are equally likely.
@@ -108,7 +116,7 @@ impl<'a> Curve<'a> {
 
     /// Returns where half of the seeds most likely stay down.
     fn largest(&self) -> f64 {
-        let of = |at| self.fitted(at, 0.5).1.1;
+        let of = |at| self.fitted(at, 0.5).likelihood;
         let step = self.counts.len().div_ceil(SCAN).max(1);
         let scan = self.counts.iter().step_by(step).chain(self.counts.last()).map(|one| one.at);
         let points: Vec<_> = [self.domain[0]].into_iter().chain(scan).chain([self.domain[1]]).collect();
@@ -142,17 +150,20 @@ impl<'a> Curve<'a> {
         f64::midpoint(inside, outside)
     }
 
-    /// Returns the shape with the largest log-likelihood of those that cross a share at this point, its slope, and the
-    /// log-likelihood.
-    fn fitted(&self, at: f64, share: f64) -> (Shape, (f64, f64)) {
-        let rest = SHAPES[1..].iter().map(|&shape| (shape, self.fit(shape, at, share)));
-        let first = (SHAPES[0], self.fit(SHAPES[0], at, share));
-        rest.fold(first, |best, other| if other.1.1 > best.1.1 { other } else { best })
+    /// Returns the fit with the largest log-likelihood of all shapes that cross a share at this point.
+    fn fitted(&self, at: f64, share: f64) -> Fit {
+        let mut best = self.fit(Shape::Logistic, at, share);
+        for shape in [Shape::LongAbove, Shape::LongBelow] {
+            let fit = self.fit(shape, at, share);
+            if fit.likelihood > best.likelihood {
+                best = fit;
+            }
+        }
+        best
     }
 
-    /// Returns the slope with the largest log-likelihood of a shape that crosses a share at this point, and the
-    /// log-likelihood, which is concave in the slope.
-    fn fit(&self, shape: Shape, at: f64, share: f64) -> (f64, f64) {
+    /// Fits the slope of a shape that crosses a share at this point. The log-likelihood is concave in the slope.
+    fn fit(&self, shape: Shape, at: f64, share: f64) -> Fit {
         let offset = shape.quantile(share);
         let gradient = |slope: f64| {
             let of = |one: &Count| {
@@ -173,7 +184,7 @@ impl<'a> Curve<'a> {
             let [down, up] = shape.logarithms(offset + slope * (one.at - at));
             scaled(one.down, down) + scaled(one.seeds - one.down, up)
         };
-        (slope, self.counts.iter().map(of).sum())
+        Fit { shape, slope, likelihood: self.counts.iter().map(of).sum() }
     }
 
     /// Returns how much more the counts vary around the curve than chance explains, at least 1 (Finney, "Probit
@@ -184,7 +195,7 @@ impl<'a> Curve<'a> {
         let parts = self.counts.iter().filter_map(|one| {
             let share = self.shape.logarithms(offset + self.slope * (one.at - self.half))[0].exp();
             let variance = one.seeds * share * (1.0 - share);
-            (variance >= 1.0).then(|| (one.down - one.seeds * share).powi(2) / variance)
+            if variance >= 1.0 { Some((one.down - one.seeds * share).powi(2) / variance) } else { None }
         });
         let parts: Vec<_> = parts.collect();
         let degrees = parts.len().saturating_sub(2);

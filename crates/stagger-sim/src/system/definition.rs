@@ -50,6 +50,13 @@ pub(super) struct Graph {
     pub(super) targets: Vec<usize>,
 }
 
+impl Graph {
+    /// Returns the service that makes the calls of an edge; `None` for the users.
+    pub(super) fn caller(&self, edge: usize) -> Option<usize> {
+        self.out.iter().position(|out| out.contains(&edge))
+    }
+}
+
 impl System {
     /// The most requests of a run, those after the horizon included.
     pub const MAX_REQUESTS: f64 = 1e9;
@@ -98,6 +105,14 @@ impl System {
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.settings.rate
+    }
+
+    /// Returns the number of processes or instances that make the calls of an edge, each with its own guards.
+    pub(super) fn owners(&self, edge: usize) -> u32 {
+        match self.graph.caller(edge) {
+            Some(service) => self.settings.services[service].instances,
+            None => self.settings.processes,
+        }
     }
 
     /// Returns the start of the first trigger and the end of the last: zero and zero if there is none.
@@ -260,14 +275,18 @@ impl SystemBuilder {
                 None => entries.push(nth),
                 Some(from) => {
                     let from = find(SystemPart::Edge(nth), from);
-                    graph.out.get_mut(from).into_iter().for_each(|out| out.push(nth));
+                    if let Some(out) = graph.out.get_mut(from) {
+                        out.push(nth);
+                    }
                 }
             }
         }
         for (nth, trigger) in self.triggers.iter().enumerate() {
             let last = self.services.len().saturating_sub(1);
-            let target = trigger.on.as_deref().map_or(last, |name| find(SystemPart::Trigger(nth), name));
-            graph.targets.push(target);
+            graph.targets.push(match &trigger.on {
+                Some(name) => find(SystemPart::Trigger(nth), name),
+                None => last,
+            });
         }
         match entries[..] {
             [entry] => graph.entry = entry,

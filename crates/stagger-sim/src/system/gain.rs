@@ -207,7 +207,10 @@ impl Load<'_> {
     fn miss(&self, edge: usize) -> f64 {
         let settings = &self.system.settings;
         let is_cold = settings.triggers.iter().any(|trigger| trigger.fault == Fault::Cold);
-        settings.edges[edge].cache.filter(|_| !is_cold).map_or(1.0, |cache| 1.0 - cache.hot)
+        match settings.edges[edge].cache {
+            Some(cache) if !is_cold => 1.0 - cache.hot,
+            _ => 1.0,
+        }
     }
 
     /// Returns what calls over an edge make of attempts that fail with these probabilities.
@@ -231,7 +234,7 @@ impl Load<'_> {
     fn most_attempts(&self, edge: usize, is_retry: bool) -> u32 {
         let settings = &self.system.settings.edges[edge];
         let most = settings.policy.max_attempts().map_or(u32::MAX, |most| most.get());
-        let Some(from) = self.system.graph.out.iter().position(|out| out.contains(&edge)) else { return most };
+        let Some(from) = self.system.graph.caller(edge) else { return most };
         let stands_down = match settings.nested {
             NestedCalls::Multiply => false,
             NestedCalls::StandDown => true,
@@ -253,10 +256,7 @@ impl Load<'_> {
     fn measured(&self, edge: usize, most: u32, fails: f64) -> Calls {
         let settings = &self.system.settings.edges[edge];
         let Some(guards) = settings.guards.as_ref().map(|new| new(Seed::new(0))) else { return Calls::default() };
-        let owners = self.system.graph.out.iter().position(|out| out.contains(&edge));
-        let owners =
-            owners.map_or(self.system.settings.processes, |from| self.system.settings.services[from].instances);
-        let gap = f64::from(owners) / self.system.settings.rate * 1e9;
+        let gap = f64::from(self.system.owners(edge)) / self.system.settings.rate * 1e9;
         let mut random = Stream::new(Seed::new(1));
         let (mut attempts, mut failed) = (0_u32, 0_u32);
         for nth in 0..MEASURED_CALLS {

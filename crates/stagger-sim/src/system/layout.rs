@@ -92,9 +92,12 @@ impl System {
         let mut per_edge = vec![(0.0, 0.0); settings.edges.len()];
         for edge in self.edges_from_the_users() {
             let of = &settings.edges[edge];
-            let from = self.caller(edge);
-            let calls = f64::from(of.calls) * from.map_or(1.0, |from| arriving[from]);
-            let above = from.map_or(Attempts { first: 1.0, retried: 0.0 }, |from| worst[from]);
+            let from = self.graph.caller(edge);
+            let (arrived, above, depth) = match from {
+                Some(from) => (arriving[from], worst[from], depths[from]),
+                None => (1.0, Attempts { first: 1.0, retried: 0.0 }, 0),
+            };
+            let calls = f64::from(of.calls) * arrived;
             let attempts = of.policy.max_attempts().map_or(f64::INFINITY, |most| f64::from(most.get()));
             let nested = if from.is_some() { of.nested } else { NestedCalls::Multiply };
             let made = above.times(f64::from(of.calls)).retried(nested, attempts);
@@ -102,13 +105,13 @@ impl System {
             let to = self.graph.to[edge];
             arriving[to] += calls * (1.0 - of.cache.map_or(0.0, |cache| cache.hot));
             worst[to] = Attempts { first: worst[to].first + made.first, retried: worst[to].retried + made.retried };
-            depths[to] = depths[to].max(from.map_or(0, |from| depths[from]) + 1);
+            depths[to] = depths[to].max(depth + 1);
         }
         let services = settings.services.iter().enumerate().map(|(nth, service)| ServiceLayout {
             name: service.name.clone(),
             workers: service.workers,
             service_time: service.time,
-            backlog: (service.backlog < Service::MAX_BACKLOG).then_some(service.backlog),
+            backlog: if service.backlog < Service::MAX_BACKLOG { Some(service.backlog) } else { None },
             does_stale_work: service.stale == StaleWork::Done,
             capacity: service.capacity(),
             load: settings.rate * arriving[nth],
@@ -116,7 +119,7 @@ impl System {
             depth: depths[nth],
         });
         let edges = settings.edges.iter().enumerate().map(|(nth, edge)| EdgeLayout {
-            from: self.caller(nth),
+            from: self.graph.caller(nth),
             to: self.graph.to[nth],
             calls: edge.calls,
             is_parallel: edge.order == CallOrder::Parallel,
@@ -131,11 +134,6 @@ impl System {
             worst_attempts_per_request: per_edge[nth].1,
         });
         SystemLayout { services: services.collect(), edges: edges.collect() }
-    }
-
-    /// Returns the service that makes the calls of an edge; `None` for the users.
-    fn caller(&self, edge: usize) -> Option<usize> {
-        self.graph.out.iter().position(|out| out.contains(&edge))
     }
 
     /// Returns the edges in an order in which every edge into a service is before those out of it.

@@ -113,10 +113,11 @@ impl Lanes {
 
     /// Returns the lane of the events that are scheduled this far ahead.
     pub(super) fn for_length(&mut self, length: u64) -> usize {
-        self.lengths.iter().position(|&known| known == Some(length)).unwrap_or_else(|| {
-            self.lengths.push(Some(length));
-            self.lengths.len() - 1
-        })
+        if let Some(lane) = self.lengths.iter().position(|&known| known == Some(length)) {
+            return lane;
+        }
+        self.lengths.push(Some(length));
+        self.lengths.len() - 1
     }
 
     pub(super) fn count(&self) -> usize {
@@ -144,7 +145,7 @@ impl Lane {
 
     #[inline]
     fn first(&self) -> Option<&Event> {
-        (self.first != self.end).then(|| self.at(self.first))
+        if self.first == self.end { None } else { Some(self.at(self.first)) }
     }
 
     #[inline]

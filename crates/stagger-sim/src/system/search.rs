@@ -165,11 +165,9 @@ impl Search {
         }
         // Values between the sides of a border are part of it.
         for pair in stretches.windows(2) {
-            let between = |value: f64| {
-                pair[0].values.last().is_some_and(|low| *low < value)
-                    && pair[1].values.first().is_some_and(|high| value < *high)
-            };
-            undecided.retain(|value| !between(*value));
+            if let (Some(&low), Some(&high)) = (pair[0].values.last(), pair[1].values.first()) {
+                undecided.retain(|&value| value <= low || high <= value);
+            }
         }
         let narrowing = self.narrowing(precision);
         for region in &regions {

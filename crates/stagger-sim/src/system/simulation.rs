@@ -306,8 +306,7 @@ impl Link {
     fn new(system: &System, edge: usize, seeds: Seed, lanes: &mut Lanes) -> Self {
         let (settings, to) = (&system.settings, system.graph.to[edge]);
         let edges = &settings.edges[edge];
-        let from = system.graph.out.iter().position(|out| out.contains(&edge));
-        let owners = from.map_or(settings.processes, |from| settings.services[from].instances);
+        let owners = system.owners(edge);
         let seeds = seeds.for_call(edge as u64);
         let guards = edges.guards.iter();
         let (timeout, one_way) = (nanos(edges.timeout), edges.one_way.map(nanos));

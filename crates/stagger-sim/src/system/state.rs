@@ -192,7 +192,10 @@ impl<T> Slab<T> {
             self[id] = item;
             return Some(id);
         }
-        let id = u32::try_from(self.items.len()).ok().filter(|_| self.items.len() < MAX_ITEMS)?;
+        if self.items.len() >= MAX_ITEMS {
+            return None;
+        }
+        let id = self.items.len() as u32;
         self.items.push(item);
         Some(id)
     }
@@ -316,7 +319,7 @@ impl Speed {
         let (mut at, mut left) = (start, work as f64);
         let mut begun = self.steps.partition_point(|&(from, _)| from <= at);
         loop {
-            let share = begun.checked_sub(1).map_or(1.0, |last| self.steps[last].1);
+            let share = if begun == 0 { 1.0 } else { self.steps[begun - 1].1 };
             let needed = left / share;
             match self.steps.get(begun) {
                 Some(&(next, _)) if at as f64 + needed > next as f64 => {

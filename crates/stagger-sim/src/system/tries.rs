@@ -101,9 +101,12 @@ impl<E, F: FnMut(f64, &[Seed]) -> Result<Option<u64>, E>> Tries<F> {
         let new: Vec<_> = (0..seeds).map(|_| Seed::new(self.seeds.bits())).collect();
         let down = (self.run)(value, &new).map_err(Halt::Failed)?.ok_or(Halt::Cancelled)?;
         let place = self.tried.partition_point(|tried| tried.value < value);
-        match self.tried.get_mut(place).filter(|tried| tried.value <= value) {
-            Some(known) => (known.down, known.seeds) = (known.down + down, known.seeds + seeds),
-            None => self.tried.insert(place, Tried { value, down, seeds }),
+        match self.tried.get_mut(place) {
+            Some(known) if known.value <= value => {
+                known.down += down;
+                known.seeds += seeds;
+            }
+            _ => self.tried.insert(place, Tried { value, down, seeds }),
         }
         Ok(())
     }
@@ -160,7 +163,7 @@ impl Evidence {
     /// Returns whether more than half of the seeds stay down at a value, if the test decides.
     fn side(self, tried: &Tried) -> Option<bool> {
         let fewer = tried.down.min(tried.seeds - tried.down);
-        (tail(fewer, tried.seeds) <= self.error).then_some(2 * tried.down > tried.seeds)
+        if tail(fewer, tried.seeds) <= self.error { Some(2 * tried.down > tried.seeds) } else { None }
     }
 
     /// Returns how many seeds to add for the next test; `None` after the last.

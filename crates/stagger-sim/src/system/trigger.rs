@@ -113,8 +113,10 @@ impl fmt::Display for Trigger {
             Fault::Spike(factor) => write!(f, "{factor}x load")?,
             Fault::Cold => f.write_str("cold caches")?,
         }
-        if let Some(on) = self.on.as_deref().filter(|_| !matches!(self.fault, Fault::Spike(_) | Fault::Cold)) {
-            write!(f, " of {on}")?;
+        match (self.fault, &self.on) {
+            // These do not affect one service, whatever is set.
+            (Fault::Spike(_) | Fault::Cold, _) | (_, None) => {}
+            (_, Some(service)) => write!(f, " of {service}")?,
         }
         let end = self.at + self.length;
         match self.fault {

@@ -150,16 +150,19 @@ impl Simulation<'_> {
                     }
                 }
                 CallOrder::Parallel => {
-                    let results: [u32; 2] = (0..attempt.calls_left).fold([0; 2], |[served, failed], _| match start() {
-                        None => [served, failed],
-                        Some(true) => [served + 1, failed],
-                        Some(false) => [served, failed + 1],
-                    });
-                    if results[1] > 0 {
+                    let (mut served, mut failed) = (0, 0);
+                    for _ in 0..attempt.calls_left {
+                        match start() {
+                            None => {}
+                            Some(true) => served += 1,
+                            Some(false) => failed += 1,
+                        }
+                    }
+                    if failed > 0 {
                         self.answer(now, id, Reply::Error);
                         return;
                     }
-                    self.attempts[id].calls_left -= results[0];
+                    self.attempts[id].calls_left -= served;
                     if self.attempts[id].calls_left > 0 {
                         return;
                     }

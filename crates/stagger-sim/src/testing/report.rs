@@ -37,7 +37,10 @@ pub(super) fn check_claim<R: fmt::Display>(run: &R, holds: bool, what: impl fmt:
 
 /// Formats a time with two decimals; `None` is `never`.
 pub(super) fn time(time: Option<Duration>) -> String {
-    time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", Compact(time)))
+    match time {
+        Some(time) => format!("{:.2}", Compact(time)),
+        None => "never".to_owned(),
+    }
 }
 
 /// A text plot of the load on a server. A column shows the maximum of its bins, so that no peak is lost.

@@ -56,7 +56,7 @@ impl StormTest {
         if pending > 0 {
             remedies.push(format!("{pending} clients were still trying at the end: a longer horizon"));
         }
-        (!remedies.is_empty()).then(|| remedies.join("; "))
+        if remedies.is_empty() { None } else { Some(remedies.join("; ")) }
     }
 }
 

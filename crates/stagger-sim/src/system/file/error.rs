@@ -31,6 +31,11 @@ impl SystemFileError {
         self.source.is_some()
     }
 
+    /// Creates an error with one problem of the file as a whole.
+    pub(super) fn of_file(name: Option<String>, problem: impl Into<String>) -> Self {
+        Self { name, problems: vec![FileProblem::new("", None, problem)], source: None }
+    }
+
     pub(super) fn unreadable(name: String, source: io::Error) -> Self {
         Self { name: Some(name), problems: Vec::new(), source: Some(Arc::new(source)) }
     }
@@ -81,6 +86,6 @@ impl fmt::Display for SystemFileError {
 impl core::error::Error for SystemFileError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         // The message has the error itself.
-        self.source.as_deref().and_then(core::error::Error::source)
+        core::error::Error::source(self.source.as_deref()?)
     }
 }

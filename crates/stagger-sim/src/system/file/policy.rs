@@ -7,7 +7,7 @@ use stagger_core::budget::Tokens;
 use stagger_core::{Policy, Ratio, Seed};
 use toml::de::ValueDeserializer;
 
-use super::table::{Reader, Table, Unit};
+use super::table::{Entry, Reader, Table, Unit};
 use crate::outage::ProcessGuards;
 
 /// The longest policy file that is read, in bytes.
@@ -17,24 +17,32 @@ const MAX_BYTES: u64 = 64 * 1_024;
 pub(super) fn edge_policy(table: &mut Table<'_>, reader: &Reader<'_>) -> Option<Policy> {
     let path = format!("{}policy.", table.path);
     let entry = table.take("policy");
-    let base = match &entry {
-        None => ONE_ATTEMPT,
-        Some(entry) => {
-            let span = entry.value.span();
-            let read = match entry.value.get_ref().as_str() {
-                Some(text) => named(text, reader).map_err(|error| (span.clone(), format!("policy: {error}"))),
-                None => Policy::deserialize(ValueDeserializer::from(entry.value.clone()))
-                    .map_err(|error| (position(&error, span.clone()), format!("policy: {}", error.message()))),
-            };
-            read.map_err(|(span, error)| table.problem(span, error)).ok()?
-        }
+    let (base, at) = match &entry {
+        Some(entry) => (base_policy(entry, table, reader)?, entry.at),
+        None => (ONE_ATTEMPT, table.at),
     };
-    let at = entry.map_or(table.at, |entry| entry.at);
     let policy = changed(base, &path, reader).map_err(|error| table.problem(at..at, error)).ok()?;
     for (key, unit, value) in numbers(&policy) {
         reader.number(format!("{path}{key}"), unit, value);
     }
     Some(policy)
+}
+
+/// Reads a policy as the file has it, before its numbers are replaced.
+fn base_policy(entry: &Entry<'_>, table: &Table<'_>, reader: &Reader<'_>) -> Option<Policy> {
+    let span = entry.value.span();
+    let (span, problem) = match entry.value.get_ref().as_str() {
+        Some(text) => match named(text, reader) {
+            Ok(policy) => return Some(policy),
+            Err(problem) => (span, problem),
+        },
+        None => match Policy::deserialize(ValueDeserializer::from(entry.value.clone())) {
+            Ok(policy) => return Some(policy),
+            Err(error) => (position(&error, span), error.message().to_owned()),
+        },
+    };
+    table.problem(span, format!("policy: {problem}"));
+    None
 }
 
 const ONE_ATTEMPT: Policy = stagger_core::policy!(zero().max_attempts(1));

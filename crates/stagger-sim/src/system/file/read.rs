@@ -166,9 +166,9 @@ fn edge<'a>(
     // Only the users have processes of their own; those of a tier are its instances.
     let builder = if is_first { builder.processes(table.count("processes", 10)) } else { builder };
     if !is_first && table.has("processes") {
-        let span = table.take("processes").map_or(at..at, |entry| entry.at..entry.at);
-        table
-            .problem(span, "only the edge from the users has `processes`; set `instances` of the calling tier instead");
+        let at = table.take("processes").map_or(at, |entry| entry.at);
+        let problem = "only the edge from the users has `processes`; set `instances` of the calling tier instead";
+        table.problem(at..at, problem);
     }
     table.finish();
     builder.edge(edge)
@@ -204,19 +204,19 @@ fn cache(table: &mut Table<'_>) -> Option<Cache> {
 }
 
 /// The kinds of triggers, with the key of their size.
-const KINDS: &[(&str, Kind)] = &[
-    ("stall", Kind::Stall),
-    ("share", Kind::Share),
-    ("reject", Kind::Reject),
-    ("error", Kind::Error),
-    ("workers", Kind::Workers),
-    ("slow", Kind::Slow),
-    ("spike", Kind::Spike),
-    ("cold", Kind::Cold),
+const KINDS: &[(&str, TriggerKind)] = &[
+    ("stall", TriggerKind::Stall),
+    ("share", TriggerKind::Share),
+    ("reject", TriggerKind::Reject),
+    ("error", TriggerKind::Error),
+    ("workers", TriggerKind::Workers),
+    ("slow", TriggerKind::Slow),
+    ("spike", TriggerKind::Spike),
+    ("cold", TriggerKind::Cold),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TriggerKind {
     Stall,
     Share,
     Reject,
@@ -243,19 +243,19 @@ fn trigger(mut table: Table<'_>) -> Trigger {
         }
     };
     let trigger = match kind {
-        Kind::Stall => Trigger::stall(),
-        Kind::Reject => Trigger::reject(),
-        Kind::Cold => Trigger::cold(),
-        Kind::Share | Kind::Error => {
+        TriggerKind::Stall => Trigger::stall(),
+        TriggerKind::Reject => Trigger::reject(),
+        TriggerKind::Cold => Trigger::cold(),
+        TriggerKind::Share | TriggerKind::Error => {
             needs(&table, "share", "share = 0.2");
             let share = table.share("share", 0.5);
-            if kind == Kind::Share { Trigger::share(share) } else { Trigger::error(share) }
+            if kind == TriggerKind::Share { Trigger::share(share) } else { Trigger::error(share) }
         }
-        Kind::Workers => {
+        TriggerKind::Workers => {
             needs(&table, "workers", "workers = 1");
             Trigger::workers(table.count("workers", 1))
         }
-        Kind::Slow => {
+        TriggerKind::Slow => {
             needs(&table, "factor", "factor = 4");
             needs(&table, "counted", "counted = \"arrival\", or \"start\"");
             let factor = table.factor("factor", 2.0);
@@ -264,19 +264,21 @@ fn trigger(mut table: Table<'_>) -> Trigger {
                 _ => Trigger::slow_from_start(factor),
             }
         }
-        Kind::Spike => {
+        TriggerKind::Spike => {
             needs(&table, "factor", "factor = 3");
             Trigger::spike(table.factor("factor", 2.0))
         }
     };
-    let trigger = trigger.at(table.duration("at", Duration::from_secs(20)));
-    let trigger =
-        if kind == Kind::Cold { trigger } else { trigger.lasting(table.duration("for", Duration::from_secs(10))) };
+    let mut trigger = trigger.at(table.duration("at", Duration::from_secs(20)));
+    if kind != TriggerKind::Cold {
+        trigger = trigger.lasting(table.duration("for", Duration::from_secs(10)));
+    }
     // A spike affects the users, and a cold start affects all caches.
-    let trigger = match kind {
-        Kind::Spike | Kind::Cold => trigger,
-        _ => table.text("on").into_iter().fold(trigger, |trigger, (name, _)| trigger.on(name)),
-    };
+    if !matches!(kind, TriggerKind::Spike | TriggerKind::Cold) {
+        if let Some((name, _)) = table.text("on") {
+            trigger = trigger.on(name);
+        }
+    }
     table.finish();
     trigger
 }

@@ -1,7 +1,7 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use stagger_core::text::nearest;
@@ -9,7 +9,7 @@ use toml::de::DeTable;
 
 use super::error::{FileProblem, SystemFileError};
 use super::read::{USERS, edge_path, system};
-use super::table::{FileNumber, Read, Reader};
+use super::table::{FileContents, FileNumber, Reader};
 use crate::system::definition::System;
 
 /// A system as a TOML file, whose numbers can be changed by their paths.
@@ -64,24 +64,18 @@ impl SystemFile {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SystemFileError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(Self::MAX_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|error| SystemFileError::unreadable(name.clone(), error))?;
-        let problem = if bytes.len() as u64 > Self::MAX_BYTES {
-            Some(format!("it is longer than {} bytes; a system is shorter", Self::MAX_BYTES))
-        } else {
-            None
+        let bytes = match read_at_most(path, Self::MAX_BYTES + 1) {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(SystemFileError::unreadable(name, error)),
         };
-        let text = match (String::from_utf8(bytes), problem) {
-            (Ok(text), None) => text,
-            (_, problem) => {
-                let problem = problem.unwrap_or_else(|| "it is not valid UTF-8; save it as UTF-8".to_owned());
-                let problems = vec![FileProblem::new("", None, problem)];
-                return Err(SystemFileError { name: Some(name), problems, source: None });
-            }
+        if bytes.len() as u64 > Self::MAX_BYTES {
+            let problem = format!("it is longer than {} bytes; a system is shorter", Self::MAX_BYTES);
+            return Err(SystemFileError::of_file(Some(name), problem));
+        }
+        let Ok(text) = String::from_utf8(bytes) else {
+            return Err(SystemFileError::of_file(Some(name), "it is not valid UTF-8; save it as UTF-8"));
         };
-        let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let directory = path.parent().map(Path::to_owned).unwrap_or_default();
         Self::new(text, Some(name), Some(directory), BTreeMap::new())
     }
 
@@ -106,7 +100,7 @@ impl SystemFile {
         })?;
         let reader = Reader::new(&text, directory.as_deref(), &values);
         let built = system(&reader, root.get_ref());
-        let Read { problems, numbers, places } = reader.finish();
+        let FileContents { problems, numbers, places } = reader.finish();
         match built {
             Some(system) if problems.is_empty() => {
                 drop(root);
@@ -154,9 +148,16 @@ impl SystemFile {
     pub fn edge_paths(&self) -> Vec<String> {
         let layout = self.system.layout();
         let mut names = Vec::new();
-        let name = |service: Option<usize>| service.map_or(USERS, |nth| &layout.services[nth].name);
-        let edges = layout.edges.iter();
-        edges.map(|edge| edge_path(&mut names, format!("{}-{}", name(edge.from), name(Some(edge.to))))).collect()
+        let mut paths = Vec::new();
+        for edge in &layout.edges {
+            let from = match edge.from {
+                Some(service) => &*layout.services[service].name,
+                None => USERS,
+            };
+            let to = &layout.services[edge.to].name;
+            paths.push(edge_path(&mut names, format!("{from}-{to}")));
+        }
+        paths
     }
 
     /// Returns the numbers that a name stands for: the one with this path, or all whose path ends with it. `attempts`
@@ -213,14 +214,23 @@ impl SystemFile {
         let mut all = self.values.clone();
         for (path, value) in values {
             if !self.numbers.iter().any(|number| number.path == path) {
-                let problem = self.find(path).err().unwrap_or_else(|| format!("`{path}` is not a whole path"));
-                let problems = vec![FileProblem::new("", None, problem)];
-                return Err(SystemFileError { name: self.name.clone(), problems, source: None });
+                let problem = match self.find(path) {
+                    Err(problem) => problem,
+                    Ok(_) => format!("`{path}` is not a whole path"),
+                };
+                return Err(SystemFileError::of_file(self.name.clone(), problem));
             }
             all.insert(path.to_owned(), value.to_owned());
         }
         Self::new(self.text.clone(), self.name.clone(), self.directory.clone(), all)
     }
+}
+
+/// Reads the start of a file. The limit keeps a wrong path, such as that of a device, from filling the memory.
+fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl System {

@@ -25,7 +25,7 @@ pub(super) struct Reader<'a> {
 
 /// What has been read: problems in the order of the file, numbers, and the bytes of values and heads of tables, by
 /// path.
-pub(super) struct Read {
+pub(super) struct FileContents {
     pub(super) problems: Vec<FileProblem>,
     pub(super) numbers: Vec<FileNumber>,
     pub(super) places: BTreeMap<String, Range<usize>>,
@@ -67,12 +67,12 @@ impl<'a> Reader<'a> {
         !self.problems.borrow().is_empty()
     }
 
-    pub(super) fn finish(self) -> Read {
+    pub(super) fn finish(self) -> FileContents {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|(at, _)| *at);
         let problems = problems.into_iter().map(|(at, message)| FileProblem::new(self.text, at, message));
         let (problems, numbers) = (problems.collect(), self.numbers.into_inner());
-        Read { problems, numbers, places: self.places.into_inner() }
+        FileContents { problems, numbers, places: self.places.into_inner() }
     }
 
     /// Notes where a value or the head of a table is.
@@ -119,9 +119,13 @@ impl<'a> Table<'a> {
 
     /// Returns whether a value is a text that has this part.
     pub(super) fn contains(&self, key: &str, part: &str) -> bool {
-        let own =
-            || self.entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.value.get_ref().as_str());
-        self.given(key).or_else(own).is_some_and(|text| text.contains(part))
+        if let Some(given) = self.given(key) {
+            return given.contains(part);
+        }
+        match self.entries.iter().find(|entry| entry.key == key) {
+            Some(entry) => entry.value.get_ref().as_str().is_some_and(|text| text.contains(part)),
+            None => false,
+        }
     }
 
     /// Returns the value that replaces that of the file.
@@ -172,7 +176,11 @@ impl<'a> Table<'a> {
     pub(super) fn text(&mut self, key: &'static str) -> Option<(String, Range<usize>)> {
         let entry = self.take(key);
         if let Some(given) = self.given(key) {
-            return Some((given.to_owned(), entry.map_or(self.at..self.at, |entry| entry.value.span())));
+            let span = match &entry {
+                Some(entry) => entry.value.span(),
+                None => self.at..self.at,
+            };
+            return Some((given.to_owned(), span));
         }
         let entry = entry?;
         let span = entry.value.span();
@@ -230,11 +238,11 @@ impl<'a> Table<'a> {
     /// Takes out one of several words.
     pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         self.parsed(key, |text| {
-            let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-            found.ok_or_else(|| {
-                let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-                format!("unknown value \"{text}\"; expected one of {}", known.join(", "))
-            })
+            if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+                return Ok(*value);
+            }
+            let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            Err(format!("unknown value \"{text}\"; expected one of {}", known.join(", ")))
         })
     }
 
@@ -299,9 +307,14 @@ pub(super) fn count(text: &str) -> Result<u32, String> {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
-    let wrong = || format!("\"{text}\" is not a share from 0 to 1; expected a form such as 0.9 or \"90%\"");
-    parse_number(number).ok().map(|number| number / whole).filter(|share| *share <= 1.0).ok_or_else(wrong)
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    match parse_number(number) {
+        Ok(number) if number / whole <= 1.0 => Ok(number / whole),
+        _ => Err(format!("\"{text}\" is not a share from 0 to 1; expected a form such as 0.9 or \"90%\"")),
+    }
 }
 
 /// A number of a file, which can be changed by its path.
