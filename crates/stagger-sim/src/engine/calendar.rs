@@ -211,7 +211,7 @@ impl<C: Copy> Calendar<C> {
 ///
 /// The state of a client is stored with its event instead of at a fixed position, so that memory is written and read
 /// sequentially. Only the sort within a bin, which fits into a cache, accesses it randomly.
-pub(super) struct Chunks<C> {
+struct Chunks<C> {
     events: Vec<Event>,
     clients: Vec<C>,
     /// The previous chunk of the same bin, or the next one in the free list.
@@ -225,17 +225,17 @@ pub(super) struct Chunks<C> {
 
 /// The events of one bin: the end position of its last event; 0 if the bin is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bin(u32);
+struct Bin(u32);
 
 impl Bin {
-    pub(super) const fn is_empty(self) -> bool {
+    const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
 impl<C: Copy> Chunks<C> {
     /// Creates storage for about `events` events in `bins` bins.
-    pub(super) fn new(events: usize, bins: usize, filler: C) -> Self {
+    fn new(events: usize, bins: usize, filler: C) -> Self {
         // A few events in many bins should not touch much more memory than they need.
         let bits = (events / bins).clamp(4, 1024).next_power_of_two().trailing_zeros();
         let enough = events + ((bins.min(events) + 1) << bits) / 2;
@@ -244,7 +244,7 @@ impl<C: Copy> Chunks<C> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, bin: &mut Bin, event: Event, client: &C) {
+    fn push(&mut self, bin: &mut Bin, event: Event, client: &C) {
         let mask = (1 << self.bits) - 1;
         if bin.0 & mask == 0 {
             bin.0 = self.append_chunk(bin.0 >> self.bits);
@@ -272,7 +272,7 @@ impl<C: Copy> Chunks<C> {
     }
 
     /// Returns the events of a bin with their clients, one chunk at a time.
-    pub(super) fn slices(&self, bin: Bin) -> impl Iterator<Item = (&[Event], &[C])> {
+    fn slices(&self, bin: Bin) -> impl Iterator<Item = (&[Event], &[C])> {
         let mut end = bin.0;
         core::iter::from_fn(move || {
             let chunk = end.checked_sub(1)? >> self.bits;
@@ -285,7 +285,7 @@ impl<C: Copy> Chunks<C> {
         })
     }
 
-    pub(super) fn release(&mut self, bin: Bin) {
+    fn release(&mut self, bin: Bin) {
         let Some(last) = bin.0.checked_sub(1) else { return };
         let first_free = core::mem::replace(&mut self.free, last >> self.bits);
         let mut chunk = self.free as usize;
@@ -305,7 +305,7 @@ const SINGLE_PASS_FROM: usize = 1 << 13;
 /// Sorts the keys of a bin, whose high bits are the microsecond within the bin.
 ///
 /// Uses a counting sort by microsecond, then sorts the few keys that share a microsecond.
-pub(super) struct KeySorter {
+struct KeySorter {
     /// Number and position of the bits of the microsecond.
     bits: u32,
     from: u32,
@@ -316,11 +316,11 @@ pub(super) struct KeySorter {
 
 impl KeySorter {
     /// Creates a sorter for keys with `bits` bits of time above `from` other bits.
-    pub(super) fn new(bits: u32, from: u32) -> Self {
+    fn new(bits: u32, from: u32) -> Self {
         Self { bits, from, ends: vec![0; 1 << bits], scratch: Vec::new() }
     }
 
-    pub(super) fn sort(&mut self, keys: &mut Vec<u64>) {
+    fn sort(&mut self, keys: &mut Vec<u64>) {
         match keys.len() {
             ..COMPARISON_SORT_BELOW => return keys.sort_unstable(),
             COMPARISON_SORT_BELOW..SINGLE_PASS_FROM => {

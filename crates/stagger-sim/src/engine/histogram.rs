@@ -40,7 +40,7 @@ impl Histogram {
     }
 
     /// Returns the `rank`-th smallest number, from 1; `None` if there are fewer.
-    pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
+    fn ranked(&self, rank: u64) -> Option<u64> {
         self.ranks().at(rank)
     }
 

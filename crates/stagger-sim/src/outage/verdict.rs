@@ -62,7 +62,7 @@ pub(crate) const GOOD_PERCENT: u64 = 90;
 
 /// The windows in which a system changes its state.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct History {
+struct History {
     /// The first window of each time that it is down.
     falls: Vec<usize>,
     /// The first of the good windows that end each of them, except the last if it is down at the end.
@@ -71,7 +71,7 @@ pub(super) struct History {
 
 impl History {
     /// Returns the history of these windows, of which one is good if at least `percent` of its requests were served.
-    pub(super) fn of(windows: &[Window], percent: u64) -> Self {
+    fn of(windows: &[Window], percent: u64) -> Self {
         let (mut history, mut good) = (Self::default(), 0);
         for (nth, window) in windows.iter().enumerate() {
             good = if window.is_good(percent) { good + 1 } else { 0 };
@@ -84,21 +84,21 @@ impl History {
         history
     }
 
-    pub(super) fn is_up(&self) -> bool {
+    fn is_up(&self) -> bool {
         self.falls.len() == self.rises.len()
     }
 
     /// Returns the window in which the system fell first.
-    pub(super) fn first_fall(&self) -> Option<usize> {
+    fn first_fall(&self) -> Option<usize> {
         self.falls.first().copied()
     }
 
     /// Returns the window from which the system is up until the end, if it fell and is up.
-    pub(super) fn last_rise(&self) -> Option<usize> {
+    fn last_rise(&self) -> Option<usize> {
         if self.is_up() { self.rises.last().copied() } else { None }
     }
 
-    pub(super) fn verdict(&self, windows: &Windows, outage_end: Duration) -> Verdict {
+    fn verdict(&self, windows: &Windows, outage_end: Duration) -> Verdict {
         match (&self.falls[..], &self.rises[..]) {
             ([], _) => Verdict::NeverFell,
             (&[_], &[rise]) => Verdict::Recovered { after: windows.start_of(rise).saturating_sub(outage_end) },
@@ -186,7 +186,7 @@ impl JudgedWindows {
 /// Windows are aligned at the start of the outage. The requests after the last whole window belong to that window, so
 /// that no window has too few of them to be judged.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Windows {
+struct Windows {
     width: u64,
     /// Start of the first window.
     origin: u64,
@@ -198,7 +198,7 @@ pub(super) struct Windows {
 
 /// The requests that arrived in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Window {
+struct Window {
     arrived: u64,
     served: u64,
 }
@@ -209,7 +209,7 @@ const MIN_WIDTH: u64 = 1_000_000;
 
 impl Windows {
     /// Creates empty windows for a mean number of requests per second.
-    pub(super) fn new(rate: f64, outage_start: u64, horizon: u64) -> Self {
+    fn new(rate: f64, outage_start: u64, horizon: u64) -> Self {
         let width = MIN_WIDTH.max((1e6 * EXPECTED / rate).ceil() as u64);
         let before = outage_start / width;
         let after = match (horizon - outage_start) / width {
@@ -225,13 +225,13 @@ impl Windows {
         }
     }
 
-    pub(super) fn arrived(&mut self, at: u64) {
+    fn arrived(&mut self, at: u64) {
         if let Some(window) = self.of(at) {
             window.arrived += 1;
         }
     }
 
-    pub(super) fn served(&mut self, arrived_at: u64) {
+    fn served(&mut self, arrived_at: u64) {
         if let Some(window) = self.of(arrived_at) {
             window.served += 1;
         }
@@ -247,28 +247,28 @@ impl Windows {
     }
 
     /// Returns the width of a window.
-    pub(super) const fn width(&self) -> Duration {
+    const fn width(&self) -> Duration {
         Duration::from_micros(self.width)
     }
 
     /// Returns the windows before the start of the outage.
-    pub(super) fn before_outage(&self) -> &[Window] {
+    fn before_outage(&self) -> &[Window] {
         &self.windows[..self.before]
     }
 
     /// Returns the windows from the start of the outage.
-    pub(super) fn after_start(&self) -> &[Window] {
+    fn after_start(&self) -> &[Window] {
         &self.windows[self.before..]
     }
 
     /// Returns the start of a window, counted from the start of the outage.
-    pub(super) const fn start_of(&self, window: usize) -> Duration {
+    const fn start_of(&self, window: usize) -> Duration {
         Duration::from_micros(self.origin + (self.before + window) as u64 * self.width)
     }
 
     /// Returns the share of the requests of the last `count` windows from the start of the outage that were served; 1
     /// if there are none.
-    pub(super) fn served_in_last(&self, count: usize) -> f64 {
+    fn served_in_last(&self, count: usize) -> f64 {
         let windows = self.after_start();
         let last = &windows[windows.len().saturating_sub(count)..];
         let sum = |of: fn(&Window) -> u64| last.iter().map(of).sum::<u64>() as f64;
@@ -279,12 +279,12 @@ impl Windows {
 
 impl Window {
     /// Returns whether at least `percent` of the requests were served; true if there were none.
-    pub(super) const fn is_good(&self, percent: u64) -> bool {
+    const fn is_good(&self, percent: u64) -> bool {
         100 * self.served >= percent * self.arrived
     }
 
     #[cfg(test)]
-    pub(super) const fn of_share(served: u64) -> Self {
+    const fn of_share(served: u64) -> Self {
         Self { arrived: 100, served }
     }
 }

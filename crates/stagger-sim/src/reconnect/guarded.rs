@@ -224,7 +224,7 @@ impl<S: Server> Simulation for GuardedSimulation<'_, S> {
 }
 
 /// A client with guards: the machine of the library that decides when it connects. Times are in microseconds.
-pub(super) enum ClientMachine {
+enum ClientMachine {
     /// A connection that is kept up.
     Connection { machine: ReconnectMachine, generation: Generation, until: Instant },
     /// A call that makes its first attempt at once.
@@ -232,7 +232,7 @@ pub(super) enum ClientMachine {
 }
 
 /// When an attempt that is due may start.
-pub(super) enum Due {
+enum Due {
     Now,
     /// It waits for its turn and asks again at this time.
     At(u64),
@@ -247,7 +247,7 @@ fn clock(at: u64) -> Instant {
 }
 
 impl ClientMachine {
-    pub(super) fn new(first: FirstAttempt, policy: &Policy, run: Seed, id: u32) -> Self {
+    fn new(first: FirstAttempt, policy: &Policy, run: Seed, id: u32) -> Self {
         let seed = ClientPolicy::seed_of_client(run, id);
         if first == FirstAttempt::Immediate {
             return Self::Call { state: RetryState::new(), seed, permits: Permits::NONE };
@@ -261,7 +261,7 @@ impl ClientMachine {
     }
 
     /// Returns the number of attempts so far.
-    pub(super) const fn attempts(&self) -> u32 {
+    const fn attempts(&self) -> u32 {
         match self {
             Self::Connection { machine, .. } => machine.attempt(),
             Self::Call { state, .. } => state.attempt(),
@@ -269,7 +269,7 @@ impl ClientMachine {
     }
 
     /// Handles the loss of the connection. Returns when the first attempt is due; `None` if there is none.
-    pub(super) fn lose(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Option<u64> {
+    fn lose(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Option<u64> {
         match self {
             Self::Connection { .. } => self.fail(policy, Outcome::TRANSIENT, now, guards),
             Self::Call { state, seed, .. } => {
@@ -280,7 +280,7 @@ impl ClientMachine {
     }
 
     /// Starts an attempt that is due, unless a guard rejects it or lets it wait.
-    pub(super) fn connect(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Due {
+    fn connect(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Due {
         match self {
             Self::Connection { machine, generation, until } => {
                 // A wait may end within this microsecond.
@@ -315,7 +315,7 @@ impl ClientMachine {
     }
 
     /// Handles a failed attempt. Returns when the next one is due; `None` if there is none.
-    pub(super) fn fail(&mut self, policy: &Policy, outcome: Outcome, now: u64, guards: &Guards<'_>) -> Option<u64> {
+    fn fail(&mut self, policy: &Policy, outcome: Outcome, now: u64, guards: &Guards<'_>) -> Option<u64> {
         match self {
             Self::Connection { machine, generation, until } => {
                 let step = machine.ended(*generation, outcome, clock(now), policy, guards);
@@ -334,7 +334,7 @@ impl ClientMachine {
     }
 
     /// Handles the success of an attempt.
-    pub(super) fn open(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) {
+    fn open(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) {
         match self {
             Self::Connection { machine, generation, .. } => {
                 let _ = machine.opened(*generation, || clock(now), guards);

@@ -13,20 +13,20 @@ use crate::environment::Environment;
 
 /// The simulation of a mass disconnect: all clients and one server.
 pub(super) struct ReconnectSimulation<'a, S: Server> {
-    pub(super) scenario: &'a ReconnectScenario,
-    pub(super) policy: ClientPolicy<'a>,
-    pub(super) environment: Environment,
+    scenario: &'a ReconnectScenario,
+    policy: ClientPolicy<'a>,
+    environment: Environment,
     server: S,
-    pub(super) acceptor: Acceptor,
-    pub(super) tally: Tally,
-    pub(super) crashes: Option<Box<Crashes<Client<S::Token>>>>,
+    acceptor: Acceptor,
+    tally: Tally,
+    crashes: Option<Box<Crashes<Client<S::Token>>>>,
 }
 
 /// The state of a client: 24 bytes, and the token that the server assigned to it.
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
-    pub(super) state: RetryState,
-    pub(super) token: N,
+    state: RetryState,
+    token: N,
 }
 
 impl<'a, S: Server> ReconnectSimulation<'a, S> {
@@ -47,14 +47,14 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
     }
 
     #[inline]
-    pub(super) fn lost_at(&self, id: u32) -> u64 {
+    fn lost_at(&self, id: u32) -> u64 {
         self.environment.disconnect_time(id, self.scenario.disconnect_window)
     }
 
     /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns its arrival time, which is
     /// at least `least`; `None` if the client gives up or the attempt would arrive after the horizon.
     #[inline(always)]
-    pub(super) fn send(
+    fn send(
         &mut self,
         id: u32,
         client: &mut Client<S::Token>,
@@ -83,7 +83,7 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
     }
 
     #[inline(never)]
-    pub(super) fn connected(&mut self, id: u32, client: &Client<S::Token>, heard: u64) {
+    fn connected(&mut self, id: u32, client: &Client<S::Token>, heard: u64) {
         if heard > self.scenario.horizon {
             self.tally.unfinished += 1;
         } else {
@@ -96,7 +96,7 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
 
     /// Returns the number of attempts of a client, with those before earlier crashes of the server.
     #[inline(always)]
-    pub(super) fn attempts(&self, id: u32, client: &Client<S::Token>) -> u32 {
+    fn attempts(&self, id: u32, client: &Client<S::Token>) -> u32 {
         match &self.crashes {
             Some(crashes) => client.state.attempt() + crashes.clients[id as usize].earlier_attempts,
             None => client.state.attempt(),
@@ -143,7 +143,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
 }
 
 /// What came of an attempt.
-pub(super) enum Arrival {
+enum Arrival {
     /// It was accepted: the handshake is complete at `done`, and the client hears of it at `heard`.
     Accepted { done: u64, heard: u64 },
     /// It was rejected. The time of the next attempt, if there is one.
@@ -152,7 +152,7 @@ pub(super) enum Arrival {
 
 impl<S: Server> ReconnectSimulation<'_, S> {
     /// Sends the first attempt of a client.
-    pub(super) fn first_attempt(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
+    fn first_attempt(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         let now = self.lost_at(id);
         if id < self.scenario.sample {
             self.tally.sample.losses.record(id, now);
@@ -167,7 +167,7 @@ impl<S: Server> ReconnectSimulation<'_, S> {
 
     /// Handles the arrival of an attempt, the client's `nth`, at a server that is up from `up_at` on.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, at: u64, id: u32, client: &mut Client<S::Token>, nth: u32, up_at: u64) -> Arrival {
+    fn arrive(&mut self, at: u64, id: u32, client: &mut Client<S::Token>, nth: u32, up_at: u64) -> Arrival {
         self.tally.arrivals.add(at);
         if id < self.scenario.sample {
             self.tally.sample.arrivals.record(id, at);
@@ -218,7 +218,7 @@ impl<S: Server> ReconnectSimulation<'_, S> {
 
     /// Returns the first event of a client in a run of the engine: in the first run its first attempt, later the event
     /// that the crash put aside, or what follows from the loss of its connection.
-    pub(super) fn first_event_of_run(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
+    fn first_event_of_run(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         let crashes = self.crashes.as_ref()?;
         let between = crashes.clients[id as usize];
         let next = match (crashes.crashed_at, between.next) {
@@ -240,7 +240,7 @@ impl<S: Server> ReconnectSimulation<'_, S> {
 
     /// Handles the arrival of an attempt at a server that may crash under it.
     #[inline(never)]
-    pub(super) fn handle_with_crashes(&mut self, at: u64, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
+    fn handle_with_crashes(&mut self, at: u64, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         let crashes = self.crashes.as_mut()?;
         let up_at = crashes.up_at;
         if crashes.is_ending || at >= up_at && crashes.crashes_under(at) {

@@ -106,7 +106,7 @@ pub(super) struct Sample {
 pub(super) struct ClientTimes(Vec<Vec<Duration>>);
 
 /// Maximum number of times of one kind that are recorded of a client.
-pub(super) const MAX_TIMES: usize = 10_000;
+const MAX_TIMES: usize = 10_000;
 
 impl ClientTimes {
     #[cold]
@@ -121,7 +121,7 @@ impl ClientTimes {
         }
     }
 
-    pub(super) fn into_lists(self) -> Vec<Vec<Duration>> {
+    fn into_lists(self) -> Vec<Vec<Duration>> {
         self.0
     }
 }

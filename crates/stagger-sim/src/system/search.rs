@@ -141,10 +141,7 @@ impl Search {
         }
     }
 
-    pub(super) fn find<E>(
-        self,
-        tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<u64>, E>>,
-    ) -> Result<Found, Halt<E>> {
+    fn find<E>(self, tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<u64>, E>>) -> Result<Found, Halt<E>> {
         let (precision, intervals) = (self.precision_in_range(), self.intervals.clamp(1, 1_000));
         let mut values: Vec<_> = (0..=intervals)
             .map(|step| self.low + (self.high - self.low) * (f64::from(step) / f64::from(intervals)))
@@ -204,23 +201,23 @@ fn count_down(system: &System, seeds: &[Seed], progress: &Progress) -> Option<u6
 
 /// How a border is narrowed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Narrowing {
-    pub(super) grain: Grain,
+struct Narrowing {
+    grain: Grain,
     /// Half the width of the interval to reach, relative to the value.
-    pub(super) precision: f64,
+    precision: f64,
     /// Seeds to add at a time.
-    pub(super) seeds: u64,
+    seeds: u64,
     /// Seeds of a value that is tried while the results are not mixed.
-    pub(super) few: u64,
-    pub(super) max_runs: u64,
+    few: u64,
+    max_runs: u64,
 }
 
 /// Values that a border is computed from, and the axis of its curve: the logarithm of the value if all are above zero.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Region {
-    pub(super) low: f64,
-    pub(super) high: f64,
-    pub(super) is_worse_above: bool,
+struct Region {
+    low: f64,
+    high: f64,
+    is_worse_above: bool,
 }
 
 /// Shares of the seeds near which runs are added, in turn: of all curves with two parameters, the outer ones say most
@@ -232,7 +229,7 @@ const STEPS_OF_WHOLE: u64 = 4;
 
 impl Narrowing {
     /// Adds runs around a border until its interval is narrow, or their number is reached.
-    pub(super) fn narrow<E>(
+    fn narrow<E>(
         self,
         region: Region,
         tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<u64>, E>>,
@@ -287,7 +284,7 @@ impl Narrowing {
 
 impl Region {
     /// Returns the border, and what the curve says about it.
-    pub(super) fn border(self, tried: &[Tried], precision: f64, [low, high]: [f64; 2]) -> Border {
+    fn border(self, tried: &[Tried], precision: f64, [low, high]: [f64; 2]) -> Border {
         let counts = self.counts(tried);
         let curve = Curve::through(&counts, self.distance(precision / 10.0));
         let point = |share| {
@@ -301,7 +298,7 @@ impl Region {
     }
 
     /// Returns whether the share changes with significance, and crosses one half between the values.
-    pub(super) fn crosses(self, tried: &[Tried], precision: f64) -> bool {
+    fn crosses(self, tried: &[Tried], precision: f64) -> bool {
         let counts = self.counts(tried);
         let curve = Curve::through(&counts, self.distance(precision / 10.0));
         let half = self.point(curve.crossing(0.5));

@@ -97,7 +97,7 @@ fn numbers(policy: &Policy) -> Vec<(&'static str, Unit, f64)> {
     attempts.into_iter().chain(lengths).collect()
 }
 
-pub(super) type NewGuards = Arc<dyn Fn(Seed) -> ProcessGuards + Send + Sync>;
+type NewGuards = Arc<dyn Fn(Seed) -> ProcessGuards + Send + Sync>;
 
 /// Takes out the guards of an edge: a bucket of tokens that successes fill.
 pub(super) fn edge_guards(table: &mut Table<'_>) -> Option<NewGuards> {
