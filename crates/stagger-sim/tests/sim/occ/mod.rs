@@ -1,5 +1,4 @@
 //! Tests of optimistic concurrency control.
 
 mod reference_model;
-mod scenario;
 mod table;

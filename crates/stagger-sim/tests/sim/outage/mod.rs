@@ -10,4 +10,3 @@ mod reference_model;
 mod scenario;
 mod strategies;
 mod tables;
-mod threshold;

@@ -3,11 +3,8 @@
 mod crash_loop;
 mod formulas;
 mod guarded;
-mod problems;
-mod progress;
 mod reference_model;
 mod retry_after;
-mod sample;
+mod scenario;
 mod strategies;
 mod tables;
-mod ties;

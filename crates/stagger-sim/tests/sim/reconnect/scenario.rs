@@ -1,7 +1,81 @@
+//! What cannot be built, what a run reports of its progress, and what it records of a sample of the clients.
+
 use core::time::Duration;
+use std::thread;
 
 use stagger_core::{Jitter, Policy, Seed};
-use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
+use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
+use stagger_sim::{Progress, ScenarioProblem};
+
+fn problems(builder: ReconnectScenarioBuilder) -> Vec<ScenarioProblem> {
+    builder.build().err().map_or(Vec::new(), |error| error.problems().collect())
+}
+
+#[test]
+fn an_invalid_scenario_cannot_be_built() {
+    let plain = ReconnectScenario::builder(10);
+    let (zero, second, day) = (Duration::ZERO, Duration::from_secs(1), Duration::from_secs(86_400));
+    for (builder, want) in [
+        (plain, None),
+        (ReconnectScenario::builder(1 << 26), None),
+        (ReconnectScenario::builder(0), Some(ScenarioProblem::Clients)),
+        (ReconnectScenario::builder((1 << 26) + 1), Some(ScenarioProblem::Clients)),
+        (ReconnectScenario::builder(10_000_000_000), Some(ScenarioProblem::Clients)),
+        (plain.rate(0.0), Some(ScenarioProblem::Rate)),
+        (plain.rate(-1.0), Some(ScenarioProblem::Rate)),
+        (plain.rate(f64::NAN), Some(ScenarioProblem::Rate)),
+        (plain.rate(f64::INFINITY), Some(ScenarioProblem::Rate)),
+        (plain.rate(0.001), None),
+        (plain.rate(0.001).retry_after(RetryAfter::Reservations), Some(ScenarioProblem::ReservationRate)),
+        (plain.backlog(0), Some(ScenarioProblem::Backlog)),
+        (plain.one_way(second, zero), Some(ScenarioProblem::Network)),
+        (plain.one_way(second, second), None),
+        (plain.one_way(zero, day), Some(ScenarioProblem::Network)),
+        (plain.one_way(zero, Duration::MAX), Some(ScenarioProblem::Network)),
+        (plain.disconnect_window(day * 2), Some(ScenarioProblem::BeyondHorizon)),
+        (plain.down_for(day * 2), Some(ScenarioProblem::BeyondHorizon)),
+        (plain.horizon(zero).disconnect_window(zero), Some(ScenarioProblem::Horizon)),
+        (plain.horizon(day * 4), Some(ScenarioProblem::Horizon)),
+        (plain.horizon(Duration::MAX), Some(ScenarioProblem::Horizon)),
+    ] {
+        assert_eq!(problems(builder), Vec::from_iter(want), "{builder:?}");
+    }
+}
+
+#[test]
+fn every_problem_is_reported_with_a_fix() {
+    let error = ReconnectScenario::builder(0).rate(f64::NAN).backlog(0).build().unwrap_err();
+    let want = [ScenarioProblem::Clients, ScenarioProblem::Rate, ScenarioProblem::Backlog];
+    assert_eq!(error.problems().collect::<Vec<_>>(), want);
+    let text = error.to_string();
+    for part in ["1 and 67,108,864", "use the capacity of the server", "use a value between 1"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn a_complete_run_has_reported_all_of_its_progress() {
+    let scenario = ReconnectScenario::builder(1_000).build().unwrap();
+    let progress = Progress::new();
+    assert!(progress.fraction() < 1e-9);
+    let figures = scenario.run_with_progress(&Policy::DEFAULT, Seed::new(1), &progress).unwrap();
+    assert!(progress.fraction() > 1.0 - 1e-9, "{}", progress.fraction());
+    assert_eq!(figures, scenario.run(&Policy::DEFAULT, Seed::new(1)));
+}
+
+/// Uses a server that accepts no client, so the run would otherwise simulate three days of a million clients.
+#[test]
+fn a_run_in_progress_can_be_cancelled() {
+    let days = Duration::from_secs(3 * 86_400);
+    let scenario = ReconnectScenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days).build().unwrap();
+    let policy = Policy::constant(Duration::from_millis(1)).unlimited_attempts().build().unwrap();
+    let progress = Progress::new();
+    thread::scope(|threads| {
+        let run = threads.spawn(|| scenario.run_with_progress(&policy, Seed::new(1), &progress));
+        progress.cancel_token().cancel();
+        assert_eq!(run.join().unwrap(), None);
+    });
+}
 
 fn sampled(clients: u32) -> ReconnectFigures {
     let second = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(5).build().unwrap();
@@ -76,7 +150,7 @@ fn clients_with_guards_are_sampled_as_those_without() {
     use stagger_sim::outage::ProcessGuards;
     let scenario = ReconnectScenario::builder(300).rate(10.0).backlog(5).build().unwrap().with_sample(300);
     let policy = Policy::constant(Duration::from_secs(1)).max_attempts(5).build().unwrap();
-    let none = stagger_sim::Progress::new();
+    let none = Progress::new();
     let guarded = scenario.run_with_guards(&policy, |_| ProcessGuards::none(), Seed::new(1), &none).unwrap().unwrap();
     let plain = scenario.run(&policy, Seed::new(1));
     assert_eq!(guarded.sample_losses, plain.sample_losses);
