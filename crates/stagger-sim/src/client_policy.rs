@@ -1,3 +1,5 @@
+//! The decisions of many clients with one policy, in 24 bytes per client.
+
 use core::time::Duration;
 
 use stagger_core::guard::Permits;

@@ -169,8 +169,7 @@ impl FluidSimulation {
     }
 
     fn run(mut self, delays: &AttemptDelays, limit: f64) -> Result<FluidFigures, NotSimulable> {
-        let last = delays.after.len() - 1;
-        let mut cohorts: Vec<_> = (0..=last).map(|_| Cohort::new(self.ways[1].len(), self.horizon)).collect();
+        let mut cohorts: Vec<_> = delays.after.iter().map(|_| Cohort::new(self.ways[1].len(), self.horizon)).collect();
         let mut arrived = vec![0.0; cohorts.len()];
         let (mut step, mut work) = (0, 0);
         while step <= self.horizon {
@@ -195,18 +194,8 @@ impl FluidSimulation {
             let arrives = arrived.iter().sum::<f64>().max(0.0);
             let accepted = self.serve(step, arrives);
             let rejected = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
-            for (attempt, distribution) in delays.after.iter().enumerate() {
-                let share = rejected * arrived[attempt];
-                if share <= 0.0 {
-                    continue;
-                }
-                match distribution {
-                    Some(distribution) => {
-                        cohorts[(attempt + 1).min(last)].add(step, share, distribution);
-                        work += distribution.pieces.len();
-                    }
-                    None => self.figures.gave_up += share,
-                }
+            if rejected > 0.0 {
+                work += self.reject(step, rejected, &arrived, delays, &mut cohorts);
             }
             cohorts.iter_mut().filter(|cohort| cohort.is_busy(step)).for_each(|cohort| cohort.advance(step));
             if work > MAX_WORK || cohorts.iter().map(Cohort::ring_len).sum::<usize>() > MAX_RING_STEPS {
@@ -219,6 +208,35 @@ impl FluidSimulation {
         self.figures.recovered_mean =
             time((self.times / self.figures.connected.max(f64::MIN_POSITIVE) - self.disconnect_window / 2.0).max(0.0));
         Ok(self.figures)
+    }
+
+    /// Lets the rejected share of each cohort's arrivals wait for its next attempt, or give up. Returns the number of
+    /// additions.
+    fn reject(
+        &mut self,
+        step: usize,
+        rejected: f64,
+        arrived: &[f64],
+        delays: &AttemptDelays,
+        cohorts: &mut [Cohort],
+    ) -> usize {
+        let last = cohorts.len() - 1;
+        let mut work = 0;
+        for (attempt, distribution) in delays.after.iter().enumerate() {
+            let share = rejected * arrived[attempt];
+            if share <= 0.0 {
+                continue;
+            }
+            match distribution {
+                Some(distribution) => {
+                    // All attempts from the last cohort on have the same delays.
+                    cohorts[(attempt + 1).min(last)].add(step, share, distribution);
+                    work += distribution.pieces.len();
+                }
+                None => self.figures.gave_up += share,
+            }
+        }
+        work
     }
 
     /// Returns the next step in which anything happens; the horizon, and after it the following step, if there is none.

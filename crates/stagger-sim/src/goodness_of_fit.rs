@@ -1,3 +1,5 @@
+//! Whether delays follow the forecast of a policy: a Kolmogorov–Smirnov test.
+
 use core::array;
 use core::time::Duration;
 

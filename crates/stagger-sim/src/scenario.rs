@@ -1,3 +1,5 @@
+//! What the scenarios share: their problems, and their setters.
+
 use core::fmt;
 
 /// All problems of a scenario. Displayed with a fix for each.

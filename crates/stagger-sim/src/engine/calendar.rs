@@ -1,3 +1,5 @@
+//! The calendar queue: an engine whose memory accesses are sequential.
+
 use std::collections::BTreeMap;
 
 use super::event::{CLIENT_BITS, Event, Simulation};

@@ -1,3 +1,5 @@
+//! Quantiles of whole numbers, in a bounded amount of memory.
+
 /// A histogram of whole numbers with a relative precision of a thousandth, for quantiles.
 ///
 /// Up to 2048 every number has its own cell; above, each power of two is divided into 1024 cells. The memory depends on

@@ -1,3 +1,5 @@
+//! The progress of runs, and how they are cancelled.
+
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! The choice of an engine, and the reference engine on a binary heap.
+
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,3 +1,5 @@
+//! Many runs in parallel.
+
 use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -1,3 +1,5 @@
+//! Counts over time: events per 100 ms, and attempts in flight.
+
 use core::time::Duration;
 
 use super::event::micros;

@@ -1,3 +1,5 @@
+//! The results of an outage.
+
 use core::time::Duration;
 
 use super::verdict::JudgedWindows;

@@ -1,3 +1,5 @@
+//! The settings of an outage, and the longest time that a call may take.
+
 use core::ops::RangeInclusive;
 use core::time::Duration;
 

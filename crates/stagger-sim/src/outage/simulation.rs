@@ -1,3 +1,5 @@
+//! Runs of an outage: requests, their attempts, and the server.
+
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -79,6 +81,15 @@ struct Request {
 }
 
 /// The next event of a request: at the client or, for `Arrive`, at the server.
+///
+/// ```text
+///          ┌──── a guard lets it wait
+///          ▼   │
+/// ──────► Send ┴─► Arrive ─► Succeed ─────────────────────────────► done
+///          ▲ │          └──► Fail, BeThrottled, BeRejected ─┬─────► stopped by the policy or a guard
+///          │ └─ rejected by a guard                         │
+///          └──────────────────── after the delay ───────────┘
+/// ```
 #[derive(Clone, Copy)]
 enum NextEvent {
     Send,

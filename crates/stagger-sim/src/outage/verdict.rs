@@ -1,3 +1,5 @@
+//! Whether a system survives: windows of requests, and the verdict on them.
+
 use core::fmt;
 use core::time::Duration;
 

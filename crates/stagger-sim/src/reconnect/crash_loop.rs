@@ -1,3 +1,5 @@
+//! The state of a server that crashes again under the clients that return.
+
 use super::scenario::{CrashLoop, ReconnectScenario};
 
 /// Number of bins of 100 ms in a second.
@@ -10,6 +12,13 @@ const BIN: u64 = 100_000;
 /// A run with crashes consists of several runs of the engine. A crash ends the first: every pending event is put aside
 /// when its turn comes, and is the first event of its client in the next run. So no event of a client that is connected
 /// is needed before the crash, whose time is not known in advance.
+///
+/// ```text
+/// run of the engine ──► a crash ──► the other events are put aside ──► restart ──► run of the engine ──► … ──► figures
+///   Arrives ─ on its way at the crash ────────────────────────────────────────────► arrives at its time
+///   Open ──── handshake pending at the crash ─────────────────────────────────────► the attempt has failed
+///         └── connected ──────────────────────────────────────────────────────────► loses its connection
+/// ```
 #[derive(Debug)]
 pub(super) struct Crashes<C> {
     settings: CrashLoop,

@@ -1,3 +1,5 @@
+//! The results of a mass disconnect.
+
 use core::time::Duration;
 
 use crate::engine::TimeSeries;

@@ -1,3 +1,5 @@
+//! Mass disconnects whose clients have guards, with the machines of the library.
+
 use core::time::Duration;
 
 use stagger_core::guard::Permits;
@@ -40,6 +42,17 @@ pub(super) struct Client<N> {
     is_held: bool,
 }
 
+/// The next event of a client.
+///
+/// ```text
+///            ┌──── a guard lets it wait
+///            ▼    │
+/// Lose ─► Connect ┴─► Arrive ─► Open
+///            ▲             └──► Fail
+///            └── after the delay ┘
+/// ```
+///
+/// After `Lose`, `Connect` and `Fail` a client may give up, or go on after the horizon.
 #[derive(Clone, Copy)]
 enum NextEvent {
     Lose,

@@ -1,3 +1,5 @@
+//! Figures of real clients, with the definitions of the simulation.
+
 use core::time::Duration;
 
 use stagger_core::Seed;

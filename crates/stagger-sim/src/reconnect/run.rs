@@ -1,3 +1,5 @@
+//! Runs of a mass disconnect: which engine, which server, and with or without guards.
+
 use stagger_core::admission::{Admission, Secret};
 use stagger_core::{Policy, Seed, ServerHint};
 

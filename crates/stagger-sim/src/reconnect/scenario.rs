@@ -1,3 +1,5 @@
+//! The settings of a mass disconnect.
+
 use core::time::Duration;
 
 use crate::engine::{CLIENT_BITS, MAX_TIME, micros};

@@ -1,3 +1,5 @@
+//! Servers: one acceptor with a backlog, and what they send to the clients that they reject.
+
 use core::time::Duration;
 
 use stagger_core::ServerHint;

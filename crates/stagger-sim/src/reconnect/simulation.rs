@@ -1,3 +1,5 @@
+//! Mass disconnects whose clients have no guards, up to 67 million of them.
+
 use core::time::Duration;
 
 use stagger_core::machine::RetryState;

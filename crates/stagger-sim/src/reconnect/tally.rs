@@ -1,3 +1,5 @@
+//! The counters of a run, from which its figures follow.
+
 use core::time::Duration;
 
 use super::{ReconnectFigures, ReconnectScenario};

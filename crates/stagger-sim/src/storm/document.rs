@@ -1,3 +1,5 @@
+//! The document: a scenario, strategies, their runs, and measurements of real clients.
+
 use serde::{Deserialize, Serialize};
 use stagger_core::{Policy, Seed};
 

@@ -1,3 +1,5 @@
+//! Metrics: what is known of each figure, and the macro that defines the reports.
+
 use core::fmt;
 
 use super::{RunFigures, VerdictKind};

@@ -1,3 +1,5 @@
+//! The reports of the four kinds of runs: each figure is one line.
+
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Scenarios as they are written to a document.
+
 use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;

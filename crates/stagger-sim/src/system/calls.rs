@@ -1,3 +1,5 @@
+//! The callers' side of a run: calls, which send attempts as policy and guards decide.
+
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Guards, Instant, NestedRetries, Outcome, Seed};

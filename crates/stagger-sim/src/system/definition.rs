@@ -1,3 +1,5 @@
+//! The definition of a system, and what can be wrong with it.
+
 use core::fmt;
 use core::time::Duration;
 

@@ -1,3 +1,5 @@
+//! An edge: who calls whom, and how.
+
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! The results of a run, from a simulation or from the traces of real requests.
+
 use core::time::Duration;
 
 use super::definition::System;

@@ -1,3 +1,5 @@
+//! A map of what a system survives, over two of its numbers.
+
 use stagger_core::Seed;
 
 use super::definition::System;

@@ -1,3 +1,5 @@
+//! The loop gain: whether retries can keep a service overloaded, by a formula.
+
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Outcome, Seed};

@@ -1,3 +1,5 @@
+//! What can be said about a system without a run.
+
 use core::time::Duration;
 
 use stagger_core::Policy;

@@ -1,3 +1,5 @@
+//! The pending events of a run.
+
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,3 +1,5 @@
+//! The search for borders: which values are tried, and how each border is narrowed.
+
 use stagger_core::Seed;
 
 use super::curve::{Count, Crossing, Curve};

@@ -1,3 +1,5 @@
+//! A service: workers with one queue.
+
 use core::time::Duration;
 
 /// A service: workers with one queue.

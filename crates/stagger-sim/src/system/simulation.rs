@@ -1,3 +1,5 @@
+//! A run of a system: its start, the loop of events, requests and triggers.
+
 use core::time::Duration;
 
 use stagger_core::Seed;

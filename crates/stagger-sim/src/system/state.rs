@@ -1,3 +1,5 @@
+//! The state of a run: services, edges, calls and attempts, and random streams.
+
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -100,6 +102,13 @@ pub(super) struct Marks {
 }
 
 /// An attempt, from the time at which it is sent until its answer is back or nothing is left of it.
+///
+/// ```text
+/// sent ─► arrives ─► queue ─► worker ─► calls, edge by edge ─► answered ─► heard by the caller
+///            │         │                         │                ▲  └───► freed, if the caller has given up
+///            │         └─ dropped: stale         └─ one fails ────┤
+///            └─ refused: backlog full, or a fault ────────────────┘
+/// ```
 #[derive(Clone, Copy)]
 pub(super) struct Attempt {
     pub(super) deadline: u64,

@@ -1,3 +1,5 @@
+//! The values that a search has tried, and on which side of a border each is.
+
 use stagger_core::Seed;
 
 use super::state::Stream;

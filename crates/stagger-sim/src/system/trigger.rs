@@ -1,3 +1,5 @@
+//! Triggers: faults of a service or of the users for a while.
+
 use core::fmt;
 use core::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The services' side of a run: queues, workers, and the calls that an attempt makes.
+
 use super::edge::CallOrder;
 use super::queue::EventKind;
 use super::service::{Occupancy, Service, ServiceTimes, StaleWork};

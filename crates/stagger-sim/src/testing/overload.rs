@@ -1,3 +1,5 @@
+//! Assertions about outages.
+
 use core::fmt;
 use core::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The text of a failed assertion, with a plot of the load.
+
 use core::fmt;
 use core::time::Duration;
 

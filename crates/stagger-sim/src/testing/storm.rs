@@ -1,3 +1,5 @@
+//! Assertions about mass disconnects.
+
 use core::fmt;
 use core::time::Duration;
 

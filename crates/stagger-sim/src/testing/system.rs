@@ -1,3 +1,5 @@
+//! Assertions about systems of services.
+
 use core::fmt;
 use core::time::Duration;
 

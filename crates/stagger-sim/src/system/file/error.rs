@@ -1,3 +1,5 @@
+//! The problems of a file, with their positions.
+
 use core::fmt;
 use std::io;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! The policy and the guards of an edge in a file.
+
 use core::ops::Range;
 use std::fs;
 use std::sync::Arc;

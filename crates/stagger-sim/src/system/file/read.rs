@@ -1,3 +1,5 @@
+//! Reads a system from the tables of a file.
+
 use core::ops::Range;
 use core::time::Duration;
 

@@ -1,3 +1,5 @@
+//! A file with a system, whose numbers can be changed by their paths.
+
 use core::ops::Range;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,3 +1,5 @@
+//! Tables of a file: keys are taken out one by one, and problems and numbers are noted.
+
 use core::cell::RefCell;
 use core::fmt;
 use core::ops::Range;
