@@ -53,13 +53,14 @@ pub enum RetryAfter {
     /// No hint.
     #[default]
     None,
-    /// The same minimum delay for all clients ([`ServerHint::AtLeast`]).
+    /// The same minimum delay for all clients ([`ServerHint::AtLeast`](stagger_core::ServerHint::AtLeast)).
     Fixed(Duration),
-    /// The next free time, reserved for this client ([`ServerHint::Reserved`]). Reserved times are 2 % further apart
-    /// than handshakes. Clients without a reserved time are accepted if there is room.
+    /// The next free time, reserved for this client ([`ServerHint::Reserved`](stagger_core::ServerHint::Reserved)).
+    /// Reserved times are 2 % further apart than handshakes. Clients without a reserved time are accepted if there is
+    /// room.
     Staggered,
-    /// Reservations with tokens by [`Admission`], with the rate of the server and its backlog as burst. Clients without
-    /// a reservation cannot overtake those that have one.
+    /// Reservations with tokens by [`Admission`](stagger_core::admission::Admission), with the rate of the server and
+    /// its backlog as burst. Clients without a reservation cannot overtake those that have one.
     Reservations,
 }
 
@@ -191,9 +192,9 @@ impl ReconnectScenarioBuilder {
         /// Sets what happens to the store of a [`FleetBudget`](crate::outage::FleetBudget). Default
         /// [`StoreFaults::none`]. Range: up to the horizon.
         store: StoreFaults = store;
-        /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`], at most 10,000 of
-        /// each client. These are the first clients, which are a random sample because all clients are statistically
-        /// equal. Default 0.
+        /// Sets the number of clients whose attempts are recorded in
+        /// [`ReconnectFigures::sample`](super::ReconnectFigures::sample), at most 10,000 of each client. These are the
+        /// first clients, which are a random sample because all clients are statistically equal. Default 0.
         sample: u32 = sample;
     }
 

@@ -229,6 +229,7 @@ impl Link {
         }
     }
 
+    #[inline]
     fn has_cached(&self, key: u32) -> bool {
         match &self.cache {
             Some(cache) => cache.contains(key),
