@@ -1,11 +1,25 @@
+//! The deployment that a policy is used in, and the words that the command line has for it.
+
 use core::num::{NonZeroU32, NonZeroU64};
 use core::time::Duration;
 
 use stagger_core::text::{ParseValueError, Rate};
 use stagger_core::{Policy, policy, profile};
+use stagger_sim::outage::DefaultGuards;
 
-use crate::Budgeted;
-use crate::setters::setters;
+/// Defines the setters of a type whose fields have the same names. Each is one line: the name, the type of the
+/// argument, and the value that is stored.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $Type:ty = $value:expr;)*) => {$(
+        $(#[$doc])*
+        pub const fn $name(mut self, $name: $Type) -> Self {
+            self.$name = $value;
+            self
+        }
+    )*};
+}
+
+pub(crate) use setters;
 
 /// The deployment a policy is used in. Every field is optional: a rule that needs a value that is not set does not
 /// apply.
@@ -85,6 +99,16 @@ pub enum Idempotency {
     No,
 }
 
+/// Whether guards limit the retries of all calls of a process together, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Budgeted {
+    /// A budget is used. Whether it suffices is known only if every budget suffices.
+    Yes,
+    /// These guards are used.
+    With(DefaultGuards),
+}
+
 impl DeploymentContext {
     /// The default timer resolution, that of tokio. Override it with [`tick`](Self::tick).
     pub const TICK: Duration = Duration::from_millis(1);
@@ -120,6 +144,11 @@ impl DeploymentContext {
         backlog: NonZeroU32 = Some(backlog);
     }
 
+    /// Returns the names of the fields that are set, as the command line has them, such as `rps`.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        Fact::ALL.into_iter().filter(|fact| fact.is_in(self)).map(Fact::name)
+    }
+
     /// Returns whether callers wait for the result, who cannot be spread over seconds.
     pub(super) fn is_waited_for(&self) -> bool {
         use Purpose::{Far, Interactive, Near, Serverless};
@@ -132,6 +161,90 @@ impl DeploymentContext {
         let seconds = self.clients?.get() as f64 / self.capacity?.get();
         // Saturates at the longest duration.
         Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+}
+
+/// A field of [`DeploymentContext`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fact {
+    Purpose,
+    Clients,
+    Capacity,
+    Requests,
+    Deadline,
+    Lease,
+    Invocation,
+    AttemptTimeout,
+    RetryAfter,
+    Backlog,
+    Tick,
+    Layers,
+    Idempotency,
+    Budget,
+}
+
+impl Fact {
+    pub(super) const ALL: [Self; 14] = [
+        Self::Purpose,
+        Self::Clients,
+        Self::Capacity,
+        Self::Requests,
+        Self::Deadline,
+        Self::Lease,
+        Self::Invocation,
+        Self::AttemptTimeout,
+        Self::RetryAfter,
+        Self::Backlog,
+        Self::Tick,
+        Self::Layers,
+        Self::Idempotency,
+        Self::Budget,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Purpose => "for",
+            Self::Clients => "clients",
+            Self::Capacity => "capacity",
+            Self::Requests => "rps",
+            Self::Deadline => "within",
+            Self::Lease => "lease",
+            Self::Invocation => "invocation",
+            Self::AttemptTimeout => "attempt-timeout",
+            Self::RetryAfter => "retry-after",
+            Self::Backlog => "backlog",
+            Self::Tick => "tick",
+            Self::Layers => "layers",
+            Self::Idempotency => "idempotent",
+            Self::Budget => "budget",
+        }
+    }
+
+    /// Adds this fact to what is known.
+    pub(super) fn add(self, given: &DeploymentContext, known: &mut DeploymentContext) {
+        match self {
+            Self::Purpose => known.purpose = given.purpose,
+            Self::Clients => known.clients = given.clients,
+            Self::Capacity => known.capacity = given.capacity,
+            Self::Requests => known.requests = given.requests,
+            // The system may end a call before its caller does.
+            Self::Deadline => known.deadline = given.deadline.into_iter().chain(known.deadline).min(),
+            Self::Lease => known.lease = given.lease,
+            Self::Invocation => known.invocation = given.invocation,
+            Self::AttemptTimeout => known.attempt_timeout = given.attempt_timeout,
+            Self::RetryAfter => known.retry_after = given.retry_after,
+            Self::Backlog => known.backlog = given.backlog,
+            Self::Tick => known.tick = given.tick,
+            Self::Layers => known.layers = given.layers,
+            Self::Idempotency => known.idempotency = given.idempotency,
+            Self::Budget => known.budget = given.budget,
+        }
+    }
+
+    pub(super) fn is_in(self, given: &DeploymentContext) -> bool {
+        let mut alone = DeploymentContext::default();
+        self.add(given, &mut alone);
+        alone != DeploymentContext::default()
     }
 }
 
@@ -148,12 +261,26 @@ const PURPOSES: [(&str, Purpose); 6] = [
 const IDEMPOTENCIES: [(&str, Idempotency); 3] =
     [("yes", Idempotency::Yes), ("key", Idempotency::ByKey), ("no", Idempotency::No)];
 
+const BUDGETS: [(&str, Budgeted); 7] = [
+    ("yes", Budgeted::Yes),
+    ("no", Budgeted::With(DefaultGuards::None)),
+    budget_named(DefaultGuards::Tokens),
+    budget_named(DefaultGuards::Window),
+    budget_named(DefaultGuards::Throttle),
+    budget_named(DefaultGuards::SuccessRate),
+    budget_named(DefaultGuards::Breaker),
+];
+
+const fn budget_named(guards: DefaultGuards) -> (&'static str, Budgeted) {
+    (guards.name(), Budgeted::With(guards))
+}
+
 /// Implements the text of a type by a list of words.
 macro_rules! as_word {
     ($Type:ty, $words:ident, $known:literal) => {
         impl core::fmt::Display for $Type {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str($crate::context::word_of(&$words, self))
+                f.write_str(word_of(&$words, self))
             }
         }
 
@@ -161,16 +288,15 @@ macro_rules! as_word {
             type Err = stagger_core::text::ParseValueError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $crate::context::named(&$words, text, $known)
+                named(&$words, text, $known)
             }
         }
     };
 }
 
-pub(super) use as_word;
-
 as_word!(Purpose, PURPOSES, "interactive, serverless, background, reconnecting, near or far");
 as_word!(Idempotency, IDEMPOTENCIES, "yes, key or no");
+as_word!(Budgeted, BUDGETS, "yes, no, tokens, window, throttle, success-rate or breaker");
 
 pub(crate) fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, named)| named == value).map_or("", |(word, _)| word)
@@ -206,5 +332,22 @@ mod tests {
         let many = DeploymentContext::default().clients(NonZeroU64::MAX);
         assert_eq!(many.min_recovery_time(), None);
         assert_eq!(many.capacity(Rate::per_second(1e-300).unwrap()).min_recovery_time(), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn only_what_is_set_is_given() {
+        let context = DeploymentContext::default().purpose(Purpose::Far).requests(Rate::per_second(2.0).unwrap());
+        assert_eq!(context.given().collect::<Vec<_>>(), ["for", "rps"]);
+        assert_eq!(DeploymentContext::default().given().count(), 0);
+    }
+
+    #[test]
+    fn of_two_deadlines_the_shorter_one_counts() {
+        let [short, long] = [1, 2].map(|s| DeploymentContext::default().deadline(Duration::from_secs(s)));
+        for (given, before) in [(short, long), (long, short), (short, DeploymentContext::default())] {
+            let mut known = before;
+            Fact::Deadline.add(&given, &mut known);
+            assert_eq!(known, short);
+        }
     }
 }

@@ -1,11 +1,11 @@
 use core::fmt;
+use core::time::Duration;
 
 use stagger_core::Policy;
 
 use crate::DeploymentContext;
-use crate::analysis::PolicyAnalysis;
+use crate::analysis::{PolicyAnalysis, brief, scaled};
 use crate::change::Change;
-use crate::cost;
 use crate::rule::{Diagnosis, FurtherFact, Rule, Severity, Simulation};
 use crate::rules::ALL;
 
@@ -126,7 +126,7 @@ fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
         let best = |changes: Vec<Change>| best(rule, changes, policy, context, &before);
         let change = best(changes).or_else(|| best(Vec::from_iter(last_resort)));
         let advice = advice.or_else(|| change.is_none().then(|| NO_SINGLE_CHANGE.to_owned()));
-        let costs = change.as_ref().map_or(Vec::new(), |(_, changed)| cost::of(policy, changed, context));
+        let costs = change.as_ref().map_or(Vec::new(), |(_, changed)| costs(policy, changed, context));
         let advice = costs.into_iter().chain(advice).reduce(|cost, advice| format!("{cost}; {advice}"));
         let finding = Finding { rule, facts, help: Suggestion { change, advice } };
         Unconfirmed { finding, further: when_reported, simulation }
@@ -186,4 +186,42 @@ fn best(
         second = second.or(Some((change, policy)));
     }
     second
+}
+
+/// A difference above this factor is mentioned.
+const NOTICEABLE: f64 = 1.1;
+
+/// The outages for which attempts are compared.
+const OUTAGES: [Duration; 3] = [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
+
+/// Returns what the change of a policy costs: a spread also delays the loss of a single connection, longer delays keep
+/// clients of a fleet away after the server has returned, and shorter ones make more attempts while it is down.
+fn costs(policy: &Policy, changed: &Policy, context: &DeploymentContext) -> Vec<String> {
+    let spread = changed.spread();
+    let spread = (spread > policy.spread())
+        .then(|| format!("it delays every single loss too: by {} on average", brief(spread / 2)));
+    let [before, after] = [policy, changed].map(|policy| PolicyAnalysis::new(policy, context));
+    let of_a_fleet = after.window().is_some();
+    let later = returns_later(&before, &after).filter(|_| of_a_fleet);
+    let more = more_attempts(&before, &after).filter(|_| of_a_fleet);
+    spread.into_iter().chain(later).chain(more).collect()
+}
+
+fn returns_later(before: &PolicyAnalysis<'_>, after: &PolicyAnalysis<'_>) -> Option<String> {
+    let longer = |nth: usize, (_, most): &(Duration, Duration)| {
+        let was = before.delays.get(nth).or(before.delays.last()).map_or(Duration::ZERO, |(_, most)| *most);
+        *most > scaled(was, NOTICEABLE)
+    };
+    let is_longer = after.delays.iter().enumerate().any(|(nth, bounds)| longer(nth, bounds));
+    is_longer.then(|| format!("clients return up to {} after the server", brief(after.longest())))
+}
+
+fn more_attempts(before: &PolicyAnalysis<'_>, after: &PolicyAnalysis<'_>) -> Option<String> {
+    let times = |down: Duration| {
+        let [before, after] = [before, after].map(|analysis| 1.0 + analysis.retries_within(down));
+        after / before
+    };
+    let (times, down) =
+        OUTAGES.map(|down| (times(down), down)).into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (times > NOTICEABLE).then(|| format!("up to {times:.1} times as many attempts in an outage of {}", brief(down)))
 }

@@ -38,25 +38,20 @@
 
 pub mod advise;
 mod analysis;
-mod budget;
 mod change;
 #[cfg(feature = "config")]
 pub mod config;
 mod context;
-mod cost;
 mod estimate;
-mod fact;
 mod file;
 mod finding;
 pub mod log;
 mod rule;
 mod rules;
-mod setters;
 #[cfg(feature = "toml")]
 pub mod system;
 
-pub use budget::Budgeted;
-pub use context::{DeploymentContext, Idempotency, Purpose};
+pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
 pub use estimate::{Estimate, estimate};
 pub use file::{Edit, FileFinding, Fix, Place};
 pub use finding::{Finding, Suggestion, check, fix};

@@ -4,8 +4,7 @@ use stagger_core::text::{Compact, ParseValueError, parse_count, parse_duration};
 
 use super::Question;
 use crate::DeploymentContext;
-use crate::context::{named, word_of};
-use crate::setters::setters;
+use crate::context::{named, setters, word_of};
 
 /// What is known about the use of a policy. Every answer is optional; missing answers are not guessed but make the
 /// advice more general.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget};
 
-use crate::fact::Fact;
+use crate::context::Fact;
 use crate::{Budgeted, DeploymentContext, Idempotency};
 
 /// Policies of a file that are simulated under the load that is given, if they differ. The load is not applied to more.

@@ -4,9 +4,8 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-use super::budget::rates;
+use super::budget::{ROUND_TRIP, rates};
 use crate::analysis::{PolicyAnalysis, brief, percent, round_up};
-use crate::budget::ROUND_TRIP;
 use crate::context::Purpose;
 use crate::rule::{Diagnosis, Rule, Severity};
 

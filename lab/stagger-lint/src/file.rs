@@ -1,5 +1,87 @@
+//! Findings in files: where they are, and the change of the file that fixes them.
+
 use core::fmt;
 use core::ops::Range;
+
+use crate::Finding;
+
+/// What a rule has found in a file: where, and how to change the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileFinding {
+    pub(crate) finding: Finding,
+    pub(crate) path: String,
+    pub(crate) place: Option<Place>,
+    pub(crate) fix: Option<Fix>,
+}
+
+impl FileFinding {
+    /// Returns the rule, what was found, and how to fix it in words.
+    #[must_use]
+    pub const fn finding(&self) -> &Finding {
+        &self.finding
+    }
+
+    /// Returns the path of the value that it is about, such as `edge.orders-database.timeout`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the place of the value, or of the part of the file that would have it if the value is a default.
+    #[must_use]
+    pub const fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    /// Returns the change of the file.
+    #[must_use]
+    pub const fn fix(&self) -> Option<&Fix> {
+        self.fix.as_ref()
+    }
+}
+
+/// A change of a file that fixes a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub(crate) text: String,
+    pub(crate) edits: Vec<Edit>,
+}
+
+/// A part of a file, and what is to be written in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Edit {
+    /// What is replaced; empty to insert.
+    pub place: Place,
+    /// The new text.
+    pub text: String,
+}
+
+impl Fix {
+    /// Returns what the file should say, in its own syntax: one or more lines.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the edits of the file, which do not overlap; none if the change is left to people.
+    #[must_use]
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+
+    /// Returns the file with the edits; `None` if there are none.
+    #[must_use]
+    pub fn applied_to(&self, text: &str) -> Option<String> {
+        let mut edits: Vec<_> = self.edits.iter().map(|edit| (edit.place.bytes(text), &edit.text)).collect();
+        edits.sort_by_key(|(bytes, _)| core::cmp::Reverse(bytes.start));
+        let mut fixed = text.to_owned();
+        for (bytes, text) in &edits {
+            fixed.replace_range(bytes.clone(), text);
+        }
+        (!edits.is_empty()).then_some(fixed)
+    }
+}
 
 /// A part of a text. Lines and columns count from 1; a column is a number of characters, not of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
