@@ -6,8 +6,7 @@ use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget, Setting};
 use stagger_core::Policy;
 
 use super::circumstances::{Circumstances, SIMULATED, overall};
-use super::does::does;
-use super::draft::Draft;
+use super::draft::{Draft, does};
 use super::edits::Editor;
 use super::remedy::{self, Aim, Remedy};
 use crate::rules::config::{NO_DELAY, NO_RETRY_BUDGET, NO_TIMEOUT, RETRIES_BY_DEFAULT};

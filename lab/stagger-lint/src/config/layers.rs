@@ -3,8 +3,7 @@ use core::time::Duration;
 use stagger_config::{Entry, EntryKind, Format, Limit};
 use stagger_core::text::Compact;
 
-use super::does::does;
-use super::draft::Draft;
+use super::draft::{Draft, does};
 use super::file::ConfigFile;
 use crate::FileFinding;
 use crate::rules::config::{LAYERS_INVERT, LAYERS_OF_FILES};

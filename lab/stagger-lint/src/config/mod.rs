@@ -23,7 +23,6 @@
 
 mod calls;
 mod circumstances;
-mod does;
 mod draft;
 mod edits;
 mod file;

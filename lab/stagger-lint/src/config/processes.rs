@@ -5,8 +5,7 @@ use core::time::Duration;
 use stagger_config::{Entry, EntryKind, Format, Limit};
 use stagger_core::text::Compact;
 
-use super::does::does;
-use super::draft::Draft;
+use super::draft::{Draft, does};
 use super::edits::{Editor, Line};
 use crate::file::Edit;
 use crate::rules::config::{GIVES_UP, IMPATIENT_PROBE, LIMIT_UNREACHABLE};

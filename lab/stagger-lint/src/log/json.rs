@@ -38,7 +38,7 @@ struct Fields {
 }
 
 /// Parses a JSON line; an error says what was expected.
-pub(super) fn read(line: usize, text: &str) -> Result<Line, String> {
+pub(super) fn read_json(line: usize, text: &str) -> Result<Line, String> {
     let fields: Fields = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
     match &fields.schema {
         Some(schema) if schema == RUN => from_run_log(line, fields),

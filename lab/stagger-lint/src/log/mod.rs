@@ -17,15 +17,10 @@
 
 mod check;
 mod entry;
-mod error;
 #[cfg(feature = "serde")]
 mod json;
-mod plain;
 mod read;
-mod sentence;
-mod statistics;
 
 pub use check::check;
-pub use entry::{Log, LogEntry};
-pub use error::{LineError, LogError};
+pub use entry::{LineError, Log, LogEntry, LogError};
 pub use read::read;

@@ -1,9 +1,9 @@
+use core::time::Duration;
 use std::collections::HashMap;
 
-use super::entry::{Log, LogEntry};
-use super::error::{LineError, LogError};
-use super::plain::Columns;
-use super::sentence;
+use stagger_core::text::parse_duration;
+
+use super::entry::{LineError, Log, LogEntry, LogError};
 
 /// Reads a log. The [module documentation](super) describes the formats.
 ///
@@ -50,7 +50,7 @@ impl Reader {
         if text.starts_with('{') {
             return self.json(line, text);
         }
-        if let Some(entry) = sentence::read(line, text) {
+        if let Some(entry) = read_sentence(line, text) {
             self.push(entry);
             return Ok(());
         }
@@ -76,8 +76,8 @@ impl Reader {
 
     #[cfg(feature = "serde")]
     fn json(&mut self, line: usize, text: &str) -> Result<(), String> {
-        use super::json::{Line, read};
-        match read(line, text)? {
+        use super::json::{Line, read_json};
+        match read_json(line, text)? {
             Line::Start(policy) => {
                 self.runs += 1;
                 if !self.log.policies.contains(&policy) {
@@ -101,5 +101,135 @@ impl Reader {
     #[allow(clippy::unused_self)] // The signature matches that with the feature.
     fn json(&mut self, _: usize, _: &str) -> Result<(), String> {
         Err("JSON lines require the feature `serde`".to_owned())
+    }
+}
+
+const NAMES: [&str; 4] = ["delay", "client", "retry", "time"];
+
+/// The names of the columns of plain lines, in their order.
+#[derive(Clone, Debug)]
+struct Columns(Vec<&'static str>);
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self(NAMES.to_vec())
+    }
+}
+
+impl Columns {
+    /// Parses a header line; returns `None` if the line is not a header.
+    fn named(line: &str) -> Option<Self> {
+        let named = |word: &str| NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(word));
+        let columns: Vec<&str> = words(line).map(named).collect::<Option<_>>()?;
+        let twice = columns.iter().enumerate().any(|(at, column)| columns[..at].contains(column));
+        (columns.contains(&"delay") && !twice).then_some(Self(columns))
+    }
+
+    /// Parses a line; an error says what was expected.
+    fn read(&self, line: usize, text: &str) -> Result<LogEntry, String> {
+        let mut entry = LogEntry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
+        let mut delay = None;
+        let mut columns = self.0.iter();
+        for word in words(text) {
+            let Some(column) = columns.next() else {
+                let known = self.0.len();
+                return Err(format!("unexpected `{word}` after the {known} columns; expected {EXPECTED}"));
+            };
+            match *column {
+                _ if word == "-" => {}
+                "delay" => delay = Some(length(word)?),
+                "client" => entry.client = Some(word.to_owned()),
+                "time" => entry.time = Some(length(word)?),
+                _ => match word.parse() {
+                    Ok(retry) if retry > 0 => entry.retry = Some(retry),
+                    _ => return Err(format!("invalid retry number `{word}`; retries count from 1")),
+                },
+            }
+        }
+        let delay = delay.ok_or_else(|| format!("missing delay; expected {EXPECTED}"))?;
+        Ok(LogEntry { delay, ..entry })
+    }
+}
+
+const EXPECTED: &str = "DELAY [CLIENT [RETRY [TIME]]]";
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', '\t', ',']).filter(|word| !word.is_empty())
+}
+
+fn length(word: &str) -> Result<Duration, String> {
+    // Measured values may have more digits than nanoseconds, and exponents.
+    if let Ok(seconds) = word.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| format!("invalid duration `{word}`: {error}"));
+    }
+    match parse_duration(word) {
+        Ok(Some(length)) => Ok(length),
+        Ok(None) => Err(format!("invalid duration `{word}`; expected a value like 1.5 or 250ms")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads a delay from a sentence of a program's log, such as `Attempt 1 failed. Retrying in 0.134s`. Returns `None` if
+/// the line is not such a sentence.
+///
+/// The delay is the length of time after `in`, `for` or `after`, which must follow a form of `retry`, `sleep`, `wait`
+/// or `back off`. The number of an attempt that has failed, before that, is the number of the retry.
+fn read_sentence(line: usize, text: &str) -> Option<LogEntry> {
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    let waits =
+        |word: &&str| ["retry", "sleep", "wait", "backing", "backoff"].iter().any(|verb| bare(word).starts_with(verb));
+    let verb = words.iter().position(waits)?;
+    let place = words[verb..].iter().position(|word| matches!(bare(word), "in" | "for" | "after"))? + verb;
+    let delay = delay(bare(words.get(place + 1)?), words.get(place + 2).map(|unit| bare(unit)))?;
+    let attempt = words[..verb].iter().position(|word| bare(word) == "attempt");
+    let number = attempt.and_then(|attempt| bare(words.get(attempt + 1)?).split(['/', ':']).next()?.parse().ok());
+    Some(LogEntry { line, delay, client: None, retry: number.filter(|retry| *retry > 0), time: None })
+}
+
+/// Returns a word without the punctuation around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+fn delay(number: &str, next: Option<&str>) -> Option<Duration> {
+    if number.parse::<f64>().is_err() {
+        return length(number).ok();
+    }
+    // Without a unit these are seconds.
+    let unit = match next {
+        Some("ms" | "millis" | "milliseconds" | "millisecond") => "ms",
+        Some("m" | "min" | "minute" | "minutes") => "m",
+        _ => "s",
+    };
+    length(&format!("{number}{unit}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_sentences_are_read() {
+        for (text, millis, retry) in [
+            ("Attempt 1 failed. Retrying in 0.134s", 134, Some(1)),
+            ("Attempt 2/5 failed: connection refused. Retrying in 1.5s...", 1_500, Some(2)),
+            ("WARN attempt #3 failed, retrying in 250 ms", 250, Some(3)),
+            ("Request failed, retrying after 2 seconds (attempt 4)", 2_000, None),
+            ("sleeping for 1.25 before the next try", 1_250, None),
+            ("Backing off for 1 minute.", 60_000, None),
+        ] {
+            let entry = read_sentence(7, text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((entry.line, entry.delay.as_millis(), entry.retry), (7, millis, retry), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_not_sentences() {
+        for text in
+            ["1.5 a 1", "retry", "retrying in", "retrying in a while", "in 5s", "delay,client,retry", "retry 5s"]
+        {
+            assert_eq!(read_sentence(1, text), None, "{text}");
+        }
     }
 }

@@ -1,14 +1,35 @@
+//! Checks of systems of services: what makes the retries between the services of a file cause storms.
+//!
+//! ```
+//! use stagger_lint::system::check;
+//! use stagger_sim::system::SystemFile;
+//!
+//! let text = r#"
+//! users.rate = 90
+//! tier.database = { service = "5ms", backlog = 100 }
+//! edge = [{ from = "users", to = "database", policy = "zero max-attempts=3" }]
+//! "#;
+//! let found = check(&SystemFile::parse(text)?);
+//! assert_eq!(found[0].finding().rule().name(), "unguarded-retries");
+//! assert_eq!(found[0].place().unwrap().to_string(), "4:53");
+//!
+//! let fix = found[0].fix().unwrap();
+//! assert!(fix.text().contains("budget = { tokens = 10, refund = 0.1 }"));
+//! assert!(check(&SystemFile::parse(fix.applied_to(text).unwrap())?).is_empty());
+//! # Ok::<(), stagger_sim::system::SystemFileError>(())
+//! ```
+
+use core::iter::successors;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_sim::system::{NestedCalls, SystemFile};
+use stagger_sim::system::{EdgeLayout, NestedCalls, ServiceLayout, SystemFile, SystemLayout};
 
-use super::change::{Change, finding, fix, with_fix};
-use super::facts::{Checked, attempts, lasting, length, longest_calls, number, patience, queued_work};
-use crate::FileFinding;
+use crate::file::{Edit, FileFinding, Fix, Place};
 use crate::rules::system::{
     ATTEMPTS_MULTIPLY, DEADLINE_DROPPED, LOOP_GAIN, STALE_QUEUE, TIMEOUT_INVERTED, UNGUARDED_RETRIES,
 };
+use crate::{Finding, Rule};
 
 /// Checks a file by the [rules](crate::Rule::all) for systems. Returns the findings, ordered by code.
 #[must_use]
@@ -23,6 +44,54 @@ pub fn check(file: &SystemFile) -> Vec<FileFinding> {
     let gains = services.clone().filter_map(|service| checked.loop_gain(service));
     let stale = services.filter_map(|service| checked.stale_queue(service));
     multiply.chain(inverted).chain(unguarded).chain(dropped).chain(gains).chain(stale).collect()
+}
+
+/// A file, with what is known about its system without a run.
+struct Checked<'a> {
+    file: &'a SystemFile,
+    layout: SystemLayout,
+    /// The paths of the edges.
+    paths: Vec<String>,
+}
+
+impl<'a> Checked<'a> {
+    fn new(file: &'a SystemFile) -> Self {
+        Self { file, layout: file.system().layout(), paths: file.edge_paths() }
+    }
+
+    /// Returns the name of an edge: `orders-database`.
+    fn name(&self, nth: usize) -> &str {
+        self.paths[nth].trim_start_matches("edge.")
+    }
+
+    /// Returns the edges that a service calls over.
+    fn below(&self, service: usize) -> Vec<usize> {
+        let edges = self.layout.edges.iter().enumerate();
+        edges.filter(|(_, edge)| edge.from == Some(service)).map(|(nth, _)| nth).collect()
+    }
+
+    /// Returns whether an edge above makes several attempts and has no budget.
+    fn is_retried_above(&self, nth: usize) -> bool {
+        self.callers(nth).any(|caller| {
+            let edge = &self.layout.edges[caller];
+            attempts(edge) > 1.0 && !edge.has_guards || self.is_retried_above(caller)
+        })
+    }
+
+    /// Returns the edges from the users to this one, on the way with the most attempts.
+    fn way_to(&self, nth: usize) -> Vec<usize> {
+        let worst = |edge: &usize| self.layout.edges[*edge].worst_attempts_per_request;
+        let above = self.callers(nth).max_by(|a, b| worst(a).total_cmp(&worst(b)));
+        let mut way = above.map_or_else(Vec::new, |above| self.way_to(above));
+        way.push(nth);
+        way
+    }
+
+    fn callers(&self, nth: usize) -> impl Iterator<Item = usize> + '_ {
+        let from = self.layout.edges[nth].from;
+        let edges = self.layout.edges.iter().enumerate();
+        edges.filter(move |(_, caller)| Some(caller.to) == from).map(|(nth, _)| nth)
+    }
 }
 
 impl Checked<'_> {
@@ -199,4 +268,140 @@ const BUDGET: &str = "{ tokens = 10, refund = 0.1 }";
 
 fn counted(attempts: f64) -> String {
     if attempts <= 1.0 { "1 attempt".to_owned() } else { format!("{} attempts", number(attempts)) }
+}
+
+/// Returns the most attempts of a call over an edge: one if nested calls stand down.
+fn attempts(edge: &EdgeLayout) -> f64 {
+    if edge.from.is_some() && edge.nested == NestedCalls::StandDown {
+        return 1.0;
+    }
+    edge.policy.max_attempts().map_or(f64::INFINITY, |most| f64::from(most.get()))
+}
+
+/// Returns how long the calls over an edge take that one attempt makes, if every attempt takes its time limit and every
+/// delay is as long as it can be; `None` without a bound.
+fn longest_calls(edge: &EdgeLayout) -> Option<Duration> {
+    let attempts = attempts(edge);
+    let all = attempts.is_finite().then(|| {
+        // A policy has at most u32::MAX attempts.
+        let delays = edge.policy.elapsed_bounds((attempts as u32).saturating_sub(1)).map(|bounds| bounds.1);
+        edge.timeout.saturating_mul(attempts as u32).saturating_add(delays.unwrap_or_default())
+    });
+    // No retry starts later, and none is interrupted.
+    let limit = edge.policy.max_elapsed().map(|most| most.saturating_add(edge.timeout));
+    let longest = all.into_iter().chain(limit).min()?;
+    Some(longest.saturating_mul(if edge.is_parallel { 1 } else { edge.calls }))
+}
+
+/// Returns how long a service works on a full queue: the longest possible time if it has no bound.
+fn queued_work(service: &ServiceLayout) -> Duration {
+    let work = service.backlog.map(|backlog| Duration::try_from_secs_f64(f64::from(backlog) / service.capacity));
+    work.and_then(Result::ok).unwrap_or(Duration::MAX)
+}
+
+/// Returns how much of the time limit of an edge a queue may take: what the messages leave of it.
+fn patience(edge: &EdgeLayout) -> Duration {
+    edge.timeout.saturating_sub(edge.one_way.saturating_mul(2))
+}
+
+/// Formats a number without more digits than say anything.
+fn number(value: f64) -> String {
+    if value.is_infinite() {
+        return "unlimited".to_owned();
+    }
+    let digits = 10_f64.powi((3 - value.abs().max(1e-9).log10().floor() as i32).max(0));
+    format!("{}", (value * digits).round() / digits)
+}
+
+/// Formats a time that may have no end.
+fn lasting(value: Duration) -> String {
+    if value == Duration::MAX { "ever".to_owned() } else { length(value) }
+}
+
+fn length(value: Duration) -> String {
+    if value == Duration::MAX { "any amount".to_owned() } else { format!("{:.2}", Compact(value)) }
+}
+
+/// A line of a table of a file: `nested = "stand-down"` in `edge.orders-database`.
+struct Change {
+    /// The path of the table: `edge.orders-database`, `tier.database`.
+    table: String,
+    key: &'static str,
+    /// The value, in TOML.
+    value: String,
+}
+
+/// Returns the file with a fix; `None` if it has no edits, or the file would not be valid.
+fn with_fix(file: &SystemFile, fix: &Fix) -> Option<SystemFile> {
+    let text = fix.applied_to(file.text())?;
+    file.with_text(text).ok()
+}
+
+/// Creates a finding at a path; `help` goes on after the changes.
+fn finding(
+    file: &SystemFile,
+    rule: &'static Rule,
+    path: &str,
+    facts: Vec<String>,
+    changes: &[Change],
+    help: &str,
+) -> Option<FileFinding> {
+    let lines = changes.iter().map(|change| format!("{} in {}", change.line(), change.table)).collect::<Vec<_>>();
+    let advice = [lines.join(", and "), help.to_owned()];
+    let advice = advice.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let finding = Finding::with_advice(rule, facts, &advice)?;
+    let fix = if changes.is_empty() { None } else { Some(fix(file, changes)) };
+    Some(FileFinding { finding, path: path.to_owned(), place: place(file, path), fix })
+}
+
+/// Returns the place of the value at a path, or of the table that would have it if the value is a default. `None` if the
+/// file has neither.
+fn place(file: &SystemFile, path: &str) -> Option<Place> {
+    let mut tables = successors(Some(path), |path| path.rsplit_once('.').map(|(table, _)| table));
+    let bytes = tables.find_map(|path| file.span(path))?;
+    Some(Place::of(file.text(), &bytes))
+}
+
+/// Returns the fix that makes these changes. It has no edits if one of the tables is written as dotted keys.
+fn fix(file: &SystemFile, changes: &[Change]) -> Fix {
+    let edits: Option<Vec<_>> = changes.iter().map(|change| change.edit(file)).collect();
+    let shown = changes.iter().map(|change| format!("{}\n{}", change.head(), change.line()));
+    Fix { text: shown.collect::<Vec<_>>().join("\n"), edits: edits.unwrap_or_default() }
+}
+
+impl Change {
+    fn edit(&self, file: &SystemFile) -> Option<Edit> {
+        let all = file.text();
+        if let Some(bytes) = file.span(&format!("{}.{}", self.table, self.key)) {
+            return Some(Edit { place: Place::of(all, &bytes), text: self.value.clone() });
+        }
+        let head = file.span(&self.table)?;
+        let written = all.get(head.clone())?;
+        let insert = |at: usize, text: String| Edit { place: Place::of(all, &(at..at)), text };
+        if let Some(rest) = written.strip_prefix('{') {
+            let is_empty = rest.trim_start().starts_with('}');
+            return Some(insert(head.start + 1, format!(" {}{}", self.line(), if is_empty { " " } else { "," })));
+        }
+        // A table written as dotted keys has no head below which a line could stand.
+        if !written.starts_with('[') {
+            return None;
+        }
+        // Below the head, of which the rest is a comment at most.
+        Some(match all[head.end..].find('\n') {
+            Some(end) => insert(head.end + end + 1, format!("{}\n", self.line())),
+            None => insert(all.len(), format!("\n{}", self.line())),
+        })
+    }
+
+    fn line(&self) -> String {
+        format!("{} = {}", self.key, self.value)
+    }
+
+    /// Returns the head of the table, with the name of an edge.
+    fn head(&self) -> String {
+        match self.table.strip_prefix("edge.") {
+            Some(name) => format!("[[edge]] # {name}"),
+            None => format!("[{}]", self.table),
+        }
+    }
 }
