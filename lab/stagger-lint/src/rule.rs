@@ -2,7 +2,6 @@ use core::fmt;
 
 use crate::analysis::PolicyAnalysis;
 use crate::change::Change;
-use crate::rules::{ALL, OF_CONFIGS, OF_LOGS, OF_SYSTEMS};
 
 /// A rule: what it checks, and why it matters.
 pub struct Rule {
@@ -38,18 +37,6 @@ impl Severity {
 }
 
 impl Rule {
-    /// Returns all rules, ordered by code: first those for policies (`S…`), then those for logs (`L…`), then those for
-    /// systems of services (`M…`), then those for configurations of other systems (`C…`).
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        ALL.into_iter().chain(OF_LOGS).chain(OF_SYSTEMS).chain(OF_CONFIGS)
-    }
-
-    /// Returns the rule with this code or name, ignoring case.
-    #[must_use]
-    pub fn find(text: &str) -> Option<&'static Self> {
-        Self::all().find(|rule| rule.code.eq_ignore_ascii_case(text) || rule.name.eq_ignore_ascii_case(text))
-    }
-
     /// Returns the code, like `S001`. It never changes and is never reused.
     #[must_use]
     pub const fn code(&self) -> &'static str {

@@ -8,7 +8,7 @@ use super::guard_trial::{GuardTrial, try_guards};
 use super::pareto_front::Objective;
 use super::search::{Limits, Search};
 use super::search_space::SearchSpace;
-use super::{Answers, ParetoFront, Question};
+use super::{Answers, ParetoFront, Question, Reason, Recommendation};
 use crate::{Budgeted, DeploymentContext};
 use stagger_sim::Progress;
 use stagger_sim::ScenarioError;
@@ -23,30 +23,6 @@ pub struct Advice {
     policy: Option<Policy>,
     trial: Option<GuardTrial>,
     front: Option<ParetoFront>,
-}
-
-/// Whether to retry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Recommendation {
-    /// Retry with the policy.
-    Retry,
-    /// Do not retry; hedge: send a second copy of a slow request.
-    Hedge,
-    /// Do not retry.
-    DoNotRetry,
-}
-
-/// An answer, and the conclusion drawn from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Reason {
-    /// The question.
-    pub question: Question,
-    /// The answer; `None` if it was not given. The conclusion then states the assumption.
-    pub answer: Option<String>,
-    /// The conclusion.
-    pub conclusion: String,
 }
 
 impl Advice {

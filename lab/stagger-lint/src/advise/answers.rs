@@ -2,9 +2,80 @@ use core::time::Duration;
 
 use stagger_core::text::{Compact, ParseValueError, parse_count, parse_duration};
 
-use super::Question;
 use crate::DeploymentContext;
 use crate::context::{named, setters, word_of};
+
+/// A question that the choice of a policy depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Question {
+    /// Whether the error is transient.
+    Transient,
+    /// Whether executing the operation twice is safe.
+    Idempotent,
+    /// The purpose of the calls.
+    Purpose,
+    /// The number of clients that execute it at once, against one server.
+    Clients,
+    /// The capacity of that server.
+    Capacity,
+    /// The length of the outage.
+    Outage,
+    /// The maximum time until the operation has succeeded.
+    Deadline,
+    /// The minimum of each delay.
+    MinDelay,
+}
+
+impl Question {
+    /// All questions, in the order in which they are asked.
+    pub const ALL: [Self; 8] = [
+        Self::Transient,
+        Self::Idempotent,
+        Self::Purpose,
+        Self::Clients,
+        Self::Capacity,
+        Self::Outage,
+        Self::Deadline,
+        Self::MinDelay,
+    ];
+
+    /// Returns the name in kebab-case, which is also the name of the flag: `min-delay`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.name_and_text().0
+    }
+
+    /// Returns the text of the question, with the possible answers.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        self.name_and_text().1
+    }
+
+    const fn name_and_text(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Transient => ("transient", "Is the error transient? (yes, no)"),
+            Self::Idempotent => (
+                "idempotent",
+                "Is the operation idempotent? (yes, no; key: the server recognizes repetitions by an idempotency key)",
+            ),
+            Self::Purpose => (
+                "for",
+                "What is the purpose of the calls? (interactive: a user waits; serverless; background; \
+                 reconnecting: a long-lived connection; near: a nearby API; far: a database, a remote service)",
+            ),
+            Self::Clients => {
+                ("clients", "How many clients execute it at once, against one server? (a number, like 10k)")
+            }
+            Self::Capacity => ("capacity", "What is the capacity of that server? (like 500/s)"),
+            Self::Outage => {
+                ("outage", "How long is the server down? (like 5s; 0: it is available again at once; empty: 0s to 10m)")
+            }
+            Self::Deadline => ("deadline", "Within what time must the operation succeed? (like 30s)"),
+            Self::MinDelay => ("min-delay", "What is the minimum delay between attempts? (like 100ms)"),
+        }
+    }
+}
 
 /// What is known about the use of a policy. Every answer is optional; missing answers are not guessed but make the
 /// advice more general.
@@ -95,10 +166,7 @@ fn length(text: &str) -> Result<Duration, ParseValueError> {
 
 #[cfg(test)]
 mod tests {
-    use core::num::NonZeroU64;
-
     use super::*;
-    use stagger_core::text::Rate;
 
     #[test]
     fn a_text_answer_round_trips() {
@@ -127,21 +195,5 @@ mod tests {
             assert!(error.starts_with("invalid value `perhaps`; expected "), "{error}");
         }
         assert!(Answers::default().answer(Question::Deadline, "inf").is_err(), "an infinite deadline is rejected");
-    }
-
-    #[test]
-    fn questions_that_cannot_change_the_advice_do_not_apply() {
-        let matter =
-            |answers: &Answers| Question::ALL.into_iter().filter(|question| question.applies_to(answers)).count();
-        let permanent = Answers::default().transience(Transience::Permanent);
-        assert_eq!(matter(&permanent), 1, "only the first question applies");
-        let few = DeploymentContext::default().clients(NonZeroU64::MIN);
-        let many = DeploymentContext::default().clients(NonZeroU64::MAX);
-        let known = many.capacity(Rate::per_second(1.0).unwrap());
-        for (context, capacity, outage) in [(few, false, false), (many, true, false), (known, true, true)] {
-            let answers = Answers::from_context(context);
-            let applies = [Question::Capacity, Question::Outage, Question::Deadline].map(|it| it.applies_to(&answers));
-            assert_eq!(applies, [capacity, outage, true], "{context:?}");
-        }
     }
 }

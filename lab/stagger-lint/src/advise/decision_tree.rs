@@ -3,8 +3,32 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 
 use super::search_space::{SearchSpace, rationale};
-use super::{Answers, Question, Reason, Recommendation, Transience};
+use super::{Answers, Question, Transience};
 use crate::{Idempotency, Purpose};
+
+/// Whether to retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Recommendation {
+    /// Retry with the policy.
+    Retry,
+    /// Do not retry; hedge: send a second copy of a slow request.
+    Hedge,
+    /// Do not retry.
+    DoNotRetry,
+}
+
+/// An answer, and the conclusion drawn from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reason {
+    /// The question.
+    pub question: Question,
+    /// The answer; `None` if it was not given. The conclusion then states the assumption.
+    pub answer: Option<String>,
+    /// The conclusion.
+    pub conclusion: String,
+}
 
 /// The deadline below which a retry comes too late, but a hedged request does not.
 const TIGHT: Duration = Duration::from_millis(100);
@@ -91,5 +115,47 @@ impl Answers {
             }
         };
         Some(text.to_owned())
+    }
+}
+
+impl Question {
+    /// Returns whether an answer can still change the advice, given these answers.
+    #[must_use]
+    pub fn applies_to(self, answers: &Answers) -> bool {
+        let open = answers.no_retry_reason().is_none();
+        let simulable = open && answers.context.clients.is_some_and(|clients| clients.get() >= Answers::SOME);
+        match self {
+            Self::Transient => true,
+            Self::Idempotent => answers.transience != Some(Transience::Permanent),
+            Self::Purpose | Self::Clients | Self::Deadline | Self::MinDelay => open,
+            Self::Capacity => simulable,
+            Self::Outage => simulable && answers.context.capacity.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroU64;
+
+    use stagger_core::text::Rate;
+
+    use super::*;
+    use crate::DeploymentContext;
+
+    #[test]
+    fn questions_that_cannot_change_the_advice_do_not_apply() {
+        let matter =
+            |answers: &Answers| Question::ALL.into_iter().filter(|question| question.applies_to(answers)).count();
+        let permanent = Answers::default().transience(Transience::Permanent);
+        assert_eq!(matter(&permanent), 1, "only the first question applies");
+        let few = DeploymentContext::default().clients(NonZeroU64::MIN);
+        let many = DeploymentContext::default().clients(NonZeroU64::MAX);
+        let known = many.capacity(Rate::per_second(1.0).unwrap());
+        for (context, capacity, outage) in [(few, false, false), (many, true, false), (known, true, true)] {
+            let answers = Answers::from_context(context);
+            let applies = [Question::Capacity, Question::Outage, Question::Deadline].map(|it| it.applies_to(&answers));
+            assert_eq!(applies, [capacity, outage, true], "{context:?}");
+        }
     }
 }

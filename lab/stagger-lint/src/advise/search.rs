@@ -6,8 +6,7 @@ use stagger_core::{Policy, Seed};
 use super::evaluator::Evaluator;
 use super::pareto_front::{Candidate, Objective, ParetoFront, Prediction, non_dominated};
 use super::ranges::{Point, Ranges};
-use super::search_space::{Attempts, SearchSpace};
-use super::simplest::simplest;
+use super::search_space::{Attempts, SearchSpace, simplest};
 use crate::{DeploymentContext, Severity, check};
 use stagger_sim::Progress;
 

@@ -7,7 +7,7 @@ use stagger_core::Policy;
 use super::entry::{Log, LogEntry, printable};
 use crate::Finding;
 use crate::analysis::{brief, from_to, percent};
-use crate::rules::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
+use crate::rules::log::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
 use stagger_sim::{GoodnessOfFit, QuantileCurve};
 
 /// Checks measured delays against the rules for logs. Returns the findings, ordered by code.

@@ -3,7 +3,8 @@ use core::time::Duration;
 use stagger_core::profile;
 use stagger_core::schedule::Backoff;
 
-use super::ceiling;
+use super::changes::at_capacity;
+use super::fleet::fits;
 use crate::analysis::{PolicyAnalysis, brief, from_to};
 use crate::change::{Change, duration, value};
 use crate::context::Purpose;
@@ -87,12 +88,12 @@ fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let full = || with(Some(value("jitter", "full")));
     let window = analysis.window().unwrap_or(policy.spread().max(analysis.first_wave().unwrap_or_default()));
     let limits = || attempts.clone().into_iter().chain(elapsed.clone());
-    let at_capacity = ceiling::at_capacity(analysis, window);
+    let at_capacity = at_capacity(analysis, window);
     let at_capacity = at_capacity.into_iter().filter_map(|change| limits().try_fold(change, Change::and));
     let unlimited = with(None);
-    let fits = analysis.window().is_none()
-        || unlimited.clone().applied_to(policy).is_some_and(|(_, policy)| ceiling::fits(&policy, analysis.context));
-    let changes = if fits {
+    let is_fit = analysis.window().is_none()
+        || unlimited.clone().applied_to(policy).is_some_and(|(_, policy)| fits(&policy, analysis.context));
+    let changes = if is_fit {
         [unlimited, full()].into_iter().chain(at_capacity).collect()
     } else {
         at_capacity.chain([unlimited, full()]).collect()

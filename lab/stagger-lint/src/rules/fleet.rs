@@ -1,5 +1,16 @@
-use super::ceiling;
-use crate::analysis::{PolicyAnalysis, brief, percent, thousands};
+//! The rules that compare a fleet with the capacity of its server: the first wave, the retries after it, and those of
+//! a long outage.
+
+use core::time::Duration;
+
+use stagger_core::Policy;
+use stagger_core::schedule::Backoff;
+use stagger_core::text::Compact;
+
+use super::changes::{NARROW, base_for_full, of_size, spread_over};
+use crate::analysis::{PolicyAnalysis, brief, percent, round_up, scaled, thousands};
+use crate::change::{Change, delays, duration, value};
+use crate::context::{DeploymentContext, Purpose};
 use crate::estimate;
 use crate::rule::{Diagnosis, Rule, Severity};
 
@@ -32,7 +43,7 @@ fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         brief(window)
     );
     let found = Diagnosis { when_reported: Some(expected_attempts), ..Diagnosis::new(fact) };
-    let changes = ceiling::spread_over(analysis, window);
+    let changes = spread_over(analysis, window);
     Some(Diagnosis { changes, ..found }.advise("or let the server assign reservations: Admission"))
 }
 
@@ -48,31 +59,170 @@ fn expected_attempts(analysis: &PolicyAnalysis<'_>) -> Option<String> {
 /// A smaller share of clients that give up is not worth a word.
 const LEAST_GAVE_UP: f64 = 0.005;
 
-pub(crate) static LAYERS: Rule = Rule {
-    code: "S017",
-    name: "layers-multiply",
+pub(crate) static CEILING_BELOW_SPREAD: Rule = Rule {
+    code: "S024",
+    name: "ceiling-below-spread",
     severity: Severity::Warning,
-    title: "several layers retry, and their attempts multiply",
-    rationale: "one request of a caller reaches the innermost layer as often as the product of all attempt limits",
-    details: "Applies to two or more layers (`--layers`), each assumed to use the attempts of this policy. Within \
-              one process, calls of this library detect that an outer layer retries and do not retry; across \
-              processes and in other libraries, choose the layer that retries yourself.",
-    check: layers,
+    title: "the retries of the first wave follow too soon",
+    rationale: "after a spread, a failure is evidence that every client fails; retries within the spread add up to a \
+                multiple of the first wave that the spread was made for",
+    details: "Applies to long-lived connections and to fleets of known size if, while the server is still down, \
+              attempts arrive at more than three times the rate of the first wave (or of the capacity, if it is \
+              known and higher): clients come back evenly over the spread (without one, over the interval of the \
+              first delay), and each retries until the last of them has come. With full jitter, a base of the \
+              spread's length gives 2.3 times the rate, half of it 2.9, a quarter 3.8, and a twentieth 5.9 (cap a \
+              minute or more); so the base should be of the size of the spread, and at least half of it. Does not \
+              apply to calls whose callers wait, nor to a first wave that is too short, which S004 reports.",
+    check: ceiling_below_spread,
 };
 
-fn layers(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let layers = analysis.context.layers?.get();
-    if layers < 2 || !analysis.retries() {
+/// The multiple of the first wave, or of the capacity, above which the rule applies.
+const TIMES_OF_WAVE: f64 = 3.0;
+
+fn ceiling_below_spread(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (known, policy) = (analysis.context, analysis.policy);
+    let window = known.min_recovery_time();
+    let kept_up = known.purpose == Some(Purpose::Reconnecting) && !policy.spread().is_zero();
+    let of_a_fleet = window.is_some() && !known.is_waited_for();
+    let width = analysis.first_wave()?;
+    let too_short = width.is_zero() || window.is_some_and(|window| width < window);
+    if !(kept_up || of_a_fleet) || analysis.has_single_client() || !analysis.retries() || too_short {
         return None;
     }
-    let many = analysis.attempts().map_or("any number of calls".to_owned(), |attempts| {
-        match u64::from(attempts).checked_pow(layers) {
-            Some(calls) => format!("{} calls", thousands(calls)),
-            None => "more calls than can be counted".to_owned(),
+    let retries = analysis.retries_within(width);
+    // Compared with the capacity, a spread longer than needed makes up for it.
+    let share = window.map_or(1.0, |window| window.as_secs_f64() / width.as_secs_f64());
+    let times = (1.0 + retries) * share;
+    if times <= TIMES_OF_WAVE {
+        return None;
+    }
+    let first = format!("clients come back over {}, and each retries {retries:.1} times in this time", brief(width));
+    let fact = match known.capacity.zip(known.clients) {
+        Some((capacity, _)) => format!(
+            "{first}: while the server is down, up to {} attempts per second arrive, {times:.1} times its capacity",
+            thousands((capacity.get() * times) as u64)
+        ),
+        None => format!("{first}: while the server is down, up to {times:.1} times the rate of the first wave arrives"),
+    };
+    Some(Diagnosis { changes: of_size(analysis, width), ..Diagnosis::new(fact) })
+}
+
+/// Returns whether a fleet of known size with this policy comes back at about the rate of the capacity.
+pub(super) fn fits(policy: &Policy, context: &DeploymentContext) -> bool {
+    let analysis = PolicyAnalysis::new(policy, context);
+    let rules = [&SPREAD_TOO_SHORT, &KNOCKING, &CEILING_BELOW_SPREAD];
+    rules.iter().all(|rule| (rule.check)(&analysis).is_none())
+}
+
+pub(crate) static KNOCKING: Rule = Rule {
+    code: "S022",
+    name: "knocking-exceeds-capacity",
+    severity: Severity::Warning,
+    title: "the retries of a long outage exceed the server's capacity",
+    rationale: "a server that comes back is met by every client that is still retrying, and fails again under them",
+    details: "Applies if clients and capacity are known, the delays have stopped growing (at the cap, at the end of \
+              a list, or from the start), and clients / mean delay is more than twice the capacity: this many \
+              attempts per second arrive as long as the server is down, and at the moment it returns. A spread does \
+              not change it, because it acts on the loss of a connection, not on the retries. The suggestion raises \
+              the mean delay to clients / capacity. Does not apply to calls whose callers wait, nor to limits of \
+              attempts or time that end the retries before the server could accept each client once.",
+    check: knocking,
+};
+
+/// The multiple of the capacity above which the rule applies.
+const TIMES_OF_RETRIES: f64 = 2.0;
+
+/// Number of retries in which linear backoff reaches the suggested cap.
+const STEPS: u32 = 4;
+
+fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (known, policy) = (analysis.context, analysis.policy);
+    let (clients, capacity, window) = (known.clients?, known.capacity?, known.min_recovery_time()?);
+    if known.is_waited_for() || analysis.has_single_client() || !lasts(analysis, window) {
+        return None;
+    }
+    let mean = policy.mean(analysis.known_retries())?;
+    let rate = clients.get() as f64 / mean.as_secs_f64();
+    let times = rate / capacity.get();
+    if times <= TIMES_OF_RETRIES {
+        return None;
+    }
+    let many = thousands(clients.get());
+    let fact = if mean.is_zero() {
+        format!("while the server is down, {many} clients retry without a pause")
+    } else {
+        let rate = thousands(rate as u64);
+        format!(
+            "while the server is down, {many} clients make about {rate} attempts per second: {times:.1} times its capacity"
+        )
+    };
+    let longer = |delay: Duration| round_up(scaled(delay, window.as_secs_f64() / mean.as_secs_f64()));
+    let found = Diagnosis::new(fact);
+    // Without jitter, longer delays would only move the waves further apart.
+    let found = if is_in_step(analysis) { found.suggest_some(jittered(policy, window)) } else { found };
+    Some(match policy.backoff() {
+        Backoff::Zero => {
+            let text = policy.to_string().replacen("zero", "exponential", 1);
+            let cap = round_up(window.saturating_mul(2));
+            match text.parse::<Policy>().map(|policy| policy.to_builder().cap(cap).build()) {
+                Ok(Ok(policy)) => found.suggest(policy),
+                _ => found,
+            }
         }
-    });
-    let each = analysis.attempts().map_or("unlimited".to_owned(), |attempts| format!("{attempts}"));
-    let fact = format!("{layers} layers with {each} attempts turn one call into {many}");
-    let advice = "retry in one layer only, the outermost that can; set max-attempts=1 in the others";
-    Some(Diagnosis::new(fact).advise(advice))
+        Backoff::List(list) => {
+            let last = list.iter().last()?;
+            let others = || list.iter().take(list.len() - 1);
+            found.suggest([delays(list.iter().chain([longer(last)]))]).suggest([delays(others().chain([longer(last)]))])
+        }
+        Backoff::Uniform { max, .. } => {
+            found.suggest([value("range", format_args!("0s..{}", Compact(longer(*max).saturating_mul(2))))])
+        }
+        Backoff::Exponential { .. } | Backoff::Linear { .. } if analysis.grows() => {
+            let cap = longer(policy.cap().unwrap_or(analysis.longest()));
+            // A step of seconds takes many retries to reach a longer cap.
+            let found = match policy.backoff() {
+                Backoff::Linear { .. } => found.suggest([duration("step", cap / STEPS), duration("cap", cap)]),
+                _ => found,
+            };
+            found.suggest([duration("cap", cap)]).suggest([duration("base", cap / 10), duration("cap", cap)]).suggest([
+                value("jitter", "full"),
+                base_for_full(policy),
+                duration("cap", round_up(window.saturating_mul(2))),
+            ])
+        }
+        _ => found.suggest([duration("base", longer(policy.base()))]),
+    })
+}
+
+/// Returns whether clients that fail together retry together: all delays are as good as equal.
+fn is_in_step(analysis: &PolicyAnalysis<'_>) -> bool {
+    analysis.delays.iter().all(|(least, most)| most.saturating_sub(*least) < *most / NARROW || least == most)
+}
+
+/// Returns the change to full jitter with a mean delay of clients / capacity.
+fn jittered(policy: &Policy, window: Duration) -> Option<Change> {
+    let (full, longest) = (value("jitter", "full"), round_up(window.saturating_mul(2)));
+    Some(match policy.backoff() {
+        Backoff::List(list) => Change::from([full, delays(list.iter().chain([longest]))]),
+        Backoff::Exponential { .. } => Change::from([full, base_for_full(policy), duration("cap", longest)]),
+        Backoff::Linear { .. } => Change::from([full, duration("step", longest / STEPS), duration("cap", longest)]),
+        Backoff::Constant { .. } => Change::from([full, duration("base", longest)]),
+        _ => return None,
+    })
+}
+
+/// Returns whether the delays reach their final length, and the retries go on until the server could have accepted each
+/// client once.
+fn lasts(analysis: &PolicyAnalysis<'_>, window: Duration) -> bool {
+    let Some((_, last)) = analysis.delays.last() else { return false };
+    let is_final = !analysis.grows() || analysis.policy.cap() == Some(*last);
+    let ends_at = analysis
+        .attempts()
+        .map(|attempts| if attempts - 1 > analysis.known_retries() { Duration::MAX } else { waits(analysis) });
+    let ends_at = ends_at.into_iter().chain(analysis.policy.max_elapsed()).min();
+    is_final && ends_at.is_none_or(|end| end >= window)
+}
+
+fn waits(analysis: &PolicyAnalysis<'_>) -> Duration {
+    analysis.policy.elapsed_mean(analysis.known_retries()).unwrap_or(Duration::MAX)
 }

@@ -1,8 +1,10 @@
+//! The rules about clients that retry at the same time.
+
 use core::time::Duration;
 
 use stagger_core::{Policy, profile, schedule::Backoff, text::Compact};
 
-use super::ceiling;
+use super::changes::{NARROW, full, spread_over};
 use crate::analysis::{PolicyAnalysis, brief, from_to, percent, round_up};
 use crate::change::{Change, delays, duration, value};
 use crate::context::Purpose;
@@ -48,30 +50,6 @@ fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
             .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))])
             .suggest_some(jitter_at_capacity(analysis)),
     )
-}
-
-/// Returns the change to full jitter. It halves the mean delay, so the longest delays of a fleet are doubled: otherwise
-/// twice as many attempts would arrive.
-pub(super) fn full(analysis: &PolicyAnalysis<'_>) -> Change {
-    let (policy, full) = (analysis.policy, value("jitter", "full"));
-    let twice = |key, delay: Duration| duration(key, delay.saturating_mul(2));
-    match (policy.backoff(), policy.cap()) {
-        _ if analysis.window().is_none() => Change::from([full]),
-        (Backoff::List(list), _) => Change::from([full, delays(list.iter().map(|delay| delay.saturating_mul(2)))]),
-        (Backoff::Exponential { .. } | Backoff::Linear { .. }, Some(cap)) => {
-            Change::from([full, base_for_full(policy), twice("cap", cap)])
-        }
-        (Backoff::Exponential { .. } | Backoff::Linear { .. } | Backoff::Constant { .. }, _) => {
-            Change::from([full, base_for_full(policy)])
-        }
-        _ => Change::from([full]),
-    }
-}
-
-/// Returns the base with which the mean of the first delay is the same with full jitter.
-pub(super) fn base_for_full(policy: &Policy) -> (&'static str, String) {
-    let mean = policy.mean(1).unwrap_or_default().max(policy.base() / 2);
-    duration("base", round_up(mean.saturating_mul(2)))
 }
 
 /// Full jitter halves the mean delay, so a fleet may also need a cap at which it arrives at the rate of the capacity.
@@ -164,9 +142,6 @@ pub(crate) static FIRST_IN_STEP: Rule = Rule {
 /// The spread suggested for long-lived connections of a fleet of unknown size: that of the `web-socket` profile.
 const SPREAD: Duration = profile::WEB_SOCKET.policy().spread();
 
-/// A jitter narrower than this part of the delay leaves the first wave as high as without jitter.
-pub(super) const NARROW: u32 = 20;
-
 fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (least, most) = *analysis.delays.first()?;
     let reported_by_s001 = !analysis.is_jittered() && !most.is_zero();
@@ -187,7 +162,7 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let found = Diagnosis::new(fact);
     let spread_first = analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some();
     Some(if spread_first {
-        let found = ceiling::spread_over(analysis, spread).into_iter().fold(found, Diagnosis::suggest);
+        let found = spread_over(analysis, spread).into_iter().fold(found, Diagnosis::suggest);
         later_first(found, analysis)
     } else {
         later_first(found, analysis).suggest([duration("spread", round_up(spread))])

@@ -1,8 +1,10 @@
+//! The rules about how often a call may be made, and how long that may take.
+
 use core::time::Duration;
 
 use crate::analysis::{PolicyAnalysis, brief, thousands};
 use crate::change::{duration, value};
-use crate::context::{Purpose, usual_policy};
+use crate::context::{Idempotency, Purpose, usual_policy};
 use crate::rule::{Diagnosis, Rule, Severity};
 
 pub(crate) static TOO_MANY_ATTEMPTS: Rule = Rule {
@@ -156,4 +158,59 @@ fn attempts_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         0 => found.advise("shorten the attempt timeout: a single attempt exceeds the deadline"),
         fit => found.suggest([value("max-attempts", fit)]).advise(shorter),
     })
+}
+
+pub(crate) static LAYERS: Rule = Rule {
+    code: "S017",
+    name: "layers-multiply",
+    severity: Severity::Warning,
+    title: "several layers retry, and their attempts multiply",
+    rationale: "one request of a caller reaches the innermost layer as often as the product of all attempt limits",
+    details: "Applies to two or more layers (`--layers`), each assumed to use the attempts of this policy. Within \
+              one process, calls of this library detect that an outer layer retries and do not retry; across \
+              processes and in other libraries, choose the layer that retries yourself.",
+    check: layers,
+};
+
+fn layers(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let layers = analysis.context.layers?.get();
+    if layers < 2 || !analysis.retries() {
+        return None;
+    }
+    let many = analysis.attempts().map_or("any number of calls".to_owned(), |attempts| {
+        match u64::from(attempts).checked_pow(layers) {
+            Some(calls) => format!("{} calls", thousands(calls)),
+            None => "more calls than can be counted".to_owned(),
+        }
+    });
+    let each = analysis.attempts().map_or("unlimited".to_owned(), |attempts| format!("{attempts}"));
+    let fact = format!("{layers} layers with {each} attempts turn one call into {many}");
+    let advice = "retry in one layer only, the outermost that can; set max-attempts=1 in the others";
+    Some(Diagnosis::new(fact).advise(advice))
+}
+
+pub(crate) static NOT_IDEMPOTENT: Rule = Rule {
+    code: "S019",
+    name: "not-idempotent",
+    severity: Severity::Warning,
+    title: "the operation is not idempotent",
+    rationale: "after a timeout it is unknown whether the request was executed, and a retry may execute it again",
+    details: "Applies if the operation is declared not idempotent and the policy retries. An idempotency key that is \
+              the same for all attempts lets the server recognize repetitions and makes retries safe (`--idempotent \
+              key`). A request that was certainly not processed may always be sent again; the drivers do so once, \
+              without a policy.",
+    check: not_idempotent,
+};
+
+fn not_idempotent(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    if analysis.context.idempotency != Some(Idempotency::No) || !analysis.retries() {
+        return None;
+    }
+    Some(
+        Diagnosis::new(format!("the operation may be executed {}", analysis.times()))
+            .suggest([value("max-attempts", 1)])
+            // A time limit would have no effect any more.
+            .suggest([value("max-attempts", 1), value("max-elapsed", "none")])
+            .advise("or send an idempotency key that is the same for all attempts; then pass --idempotent key"),
+    )
 }
