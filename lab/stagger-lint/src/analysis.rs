@@ -1,4 +1,4 @@
-use core::num::NonZeroU32;
+use core::num::{NonZeroU32, NonZeroU64};
 use core::time::Duration;
 
 use stagger_core::text::Compact;
@@ -29,10 +29,21 @@ const NEGLIGIBLE: f64 = 0.01;
 
 impl<'a> PolicyAnalysis<'a> {
     pub(super) fn new(policy: &'a Policy, context: &'a DeploymentContext) -> Self {
-        let last = policy.max_attempts().map_or(HORIZON, |attempts| (attempts.get() - 1).min(HORIZON));
+        let last = match policy.max_attempts() {
+            Some(attempts) => (attempts.get() - 1).min(HORIZON),
+            None => HORIZON,
+        };
         let limit = policy.max_elapsed().unwrap_or(LIFETIME);
-        let starts_in_time = |n: &u32| policy.elapsed_bounds(*n).is_none_or(|(least, _)| least <= limit);
-        let delays = (1..=last).take_while(starts_in_time).map_while(|n| policy.bounds(n)).collect();
+        let mut delays = Vec::new();
+        for n in 1..=last {
+            match policy.elapsed_bounds(n) {
+                // No call lasts long enough for this retry.
+                Some((least, _)) if least > limit => break,
+                _ => {}
+            }
+            let Some(bounds) = policy.bounds(n) else { break };
+            delays.push(bounds);
+        }
         Self { policy, context, delays }
     }
 
@@ -47,12 +58,15 @@ impl<'a> PolicyAnalysis<'a> {
 
     /// Returns the time that the server needs to accept each client once, if it can be spread out.
     pub(super) fn window(&self) -> Option<Duration> {
-        self.context.min_recovery_time().filter(|_| !self.context.is_waited_for() && !self.has_single_client())
+        if self.context.is_waited_for() || self.has_single_client() {
+            return None;
+        }
+        self.context.min_recovery_time()
     }
 
     /// Returns whether there is known to be only one client, which cannot be synchronized with others.
     pub(super) fn has_single_client(&self) -> bool {
-        self.context.clients.is_some_and(|clients| clients.get() == 1)
+        self.context.clients == Some(NonZeroU64::MIN)
     }
 
     pub(super) fn is_jittered(&self) -> bool {
@@ -92,7 +106,10 @@ impl<'a> PolicyAnalysis<'a> {
 
     /// Returns how many attempts there may be, for people.
     pub(super) fn times(&self) -> String {
-        self.attempts().map_or("an unlimited number of times".to_owned(), |attempts| format!("up to {attempts} times"))
+        match self.attempts() {
+            Some(attempts) => format!("up to {attempts} times"),
+            None => "an unlimited number of times".to_owned(),
+        }
     }
 
     /// Returns the share of clients that wait exactly the cap before retry `n`, with a precision of 0.2 %; 0 if it is
@@ -102,9 +119,13 @@ impl<'a> PolicyAnalysis<'a> {
         if shortest == cap && longest == cap {
             return 1.0;
         }
-        // One quantile decides for most policies.
-        if longest != cap || self.policy.quantile(n, 1.0 - least).is_none_or(|delay| delay < cap) {
+        if longest != cap {
             return 0.0;
+        }
+        // One quantile decides for most policies.
+        match self.policy.quantile(n, 1.0 - least) {
+            Some(delay) if delay >= cap => {}
+            _ => return 0.0,
         }
         // Finds the share that waits less than the cap by repeated quartering: four rounds give a 256th.
         let (mut below, mut width) = (0.0, 1.0);
@@ -123,10 +144,11 @@ impl<'a> PolicyAnalysis<'a> {
     pub(super) fn first_wave(&self) -> Option<Duration> {
         let spread = self.policy.spread();
         match self.delays.first() {
-            // After a spread, a lost connection makes an attempt even if it is the only one.
             Some(_) if !spread.is_zero() => Some(spread),
+            Some((least, most)) => Some(most.saturating_sub(*least)),
+            // After a spread, a lost connection makes an attempt even if it is the only one.
             None if !spread.is_zero() && self.context.purpose == Some(Purpose::Reconnecting) => Some(spread),
-            first => first.map(|(least, most)| most.saturating_sub(*least)),
+            None => None,
         }
     }
 
@@ -134,11 +156,13 @@ impl<'a> PolicyAnalysis<'a> {
     pub(super) fn retries_within(&self, time: Duration) -> f64 {
         // Without a spread, the first attempt follows the first delay.
         let first = if self.policy.spread().is_zero() { 2 } else { 1 };
-        let time = self.policy.max_elapsed().map_or(time, |limit| limit.min(time));
-        let (limit, mut mean, mut variance, mut retries) = (time.as_secs_f64(), 0.0, 0.0_f64, 0.0);
+        let limit = self.policy.max_elapsed().unwrap_or(time).min(time).as_secs_f64();
+        // Of the time of the retry, which is a sum of independent delays.
+        let (mut mean, mut variance) = (0.0, 0.0_f64);
+        let mut retries = 0.0;
         let mut delay = ROUND_TRIP;
         for nth in first..=self.known_retries() {
-            let Some((next, (least, most))) = self.policy.mean(nth).zip(self.policy.bounds(nth)) else { break };
+            let (Some(next), Some((least, most))) = (self.policy.mean(nth), self.policy.bounds(nth)) else { break };
             delay = next.as_secs_f64() + ROUND_TRIP;
             mean += delay;
             variance += most.saturating_sub(least).as_secs_f64().powi(2) / 12.0;
@@ -152,7 +176,8 @@ impl<'a> PolicyAnalysis<'a> {
         }
         // Further retries have the last delay.
         let more = (limit - mean).max(0.0) / delay;
-        let left = self.attempts().map_or(f64::INFINITY, |most| f64::from(most - 1).max(retries) - retries);
+        let Some(attempts) = self.attempts() else { return retries + more };
+        let left = f64::from(attempts - 1).max(retries) - retries;
         retries + more.min(left)
     }
 
@@ -165,9 +190,10 @@ impl<'a> PolicyAnalysis<'a> {
 
     /// Returns the server's usual hint if the policy waits for it instead of ending the call.
     pub(super) fn followed_hint(&self) -> Option<Duration> {
-        let hint = self.context.retry_after.filter(|_| self.retries())?;
-        let limits = self.policy.max_hint().into_iter().chain(self.policy.max_elapsed());
-        limits.min().is_none_or(|limit| hint <= limit).then_some(hint)
+        let hint = self.context.retry_after?;
+        let limits = [self.policy.max_hint(), self.policy.max_elapsed()];
+        let is_too_long = limits.into_iter().flatten().any(|limit| hint > limit);
+        if is_too_long || !self.retries() { None } else { Some(hint) }
     }
 
     /// Returns by how much following a hint after each failure can prolong the longest delays of a call.
@@ -190,18 +216,29 @@ impl<'a> PolicyAnalysis<'a> {
     /// has too many attempts to add up. Attempts take their timeout, if known. Hints are followed after every failure.
     pub(super) fn worst_case(&self) -> Option<Duration> {
         let timeout = self.context.attempt_timeout.unwrap_or_default();
-        let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
-            let waits = if attempts == 1 { self.policy.spread() } else { self.policy.elapsed_bounds(attempts - 1)?.1 };
-            let hints = self.followed_hint().map_or(Duration::ZERO, |hint| self.hints_add(hint, attempts - 1));
-            let waits = waits.saturating_add(hints);
-            Some(waits.saturating_add(timeout.saturating_mul(attempts)))
-        });
         // `max_elapsed` limits the start of the last attempt.
         let limit = self.policy.max_elapsed().map(|limit| limit.saturating_add(timeout));
-        waits_and_attempts.into_iter().chain(limit).min()
+        [self.longest_attempts(timeout), limit].into_iter().flatten().min()
+    }
+
+    /// Returns how long all attempts take with the longest delays between them, without the limit of the elapsed time.
+    fn longest_attempts(&self, timeout: Duration) -> Option<Duration> {
+        let attempts = self.attempts()?;
+        if attempts > COUNTABLE {
+            return None;
+        }
+        let mut waits = match attempts {
+            1 => self.policy.spread(),
+            _ => self.policy.elapsed_bounds(attempts - 1)?.1,
+        };
+        if let Some(hint) = self.followed_hint() {
+            waits = waits.saturating_add(self.hints_add(hint, attempts - 1));
+        }
+        Some(waits.saturating_add(timeout.saturating_mul(attempts)))
     }
 }
 
+/// Formats a duration with no more digits than say anything.
 pub(super) fn brief(length: Duration) -> String {
     let decimals = match length.as_secs() {
         0..10 => 2,

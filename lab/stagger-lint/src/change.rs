@@ -4,16 +4,19 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{Policy, PolicyProblem};
 
+/// A key of the policy language, and its value.
+pub(super) type Setting = (&'static str, String);
+
 /// A change of a policy, in the policy language.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    Settings(Vec<(&'static str, String)>),
+    Settings(Vec<Setting>),
     /// Replaces the policy.
     Whole(Box<Policy>),
 }
 
-impl<const N: usize> From<[(&'static str, String); N]> for Change {
-    fn from(settings: [(&'static str, String); N]) -> Self {
+impl<const N: usize> From<[Setting; N]> for Change {
+    fn from(settings: [Setting; N]) -> Self {
         Self::Settings(settings.into())
     }
 }
@@ -24,17 +27,17 @@ impl From<Policy> for Change {
     }
 }
 
-pub(super) fn duration(key: &'static str, duration: Duration) -> (&'static str, String) {
+pub(super) fn duration(key: &'static str, duration: Duration) -> Setting {
     (key, Compact(duration).to_string())
 }
 
 /// Creates the setting of a delay list; one second if the list is empty.
-pub(super) fn delays(list: impl Iterator<Item = Duration>) -> (&'static str, String) {
+pub(super) fn delays(list: impl Iterator<Item = Duration>) -> Setting {
     let texts: Vec<String> = list.map(|delay| Compact(delay).to_string()).collect();
     ("delays", if texts.is_empty() { "1s".to_owned() } else { texts.join(",") })
 }
 
-pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
+pub(super) fn value(key: &'static str, value: impl fmt::Display) -> Setting {
     (key, value.to_string())
 }
 
@@ -42,14 +45,6 @@ pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static st
 const MOST_REPAIRS: usize = 6;
 
 impl Change {
-    /// Returns this change with another setting first; `None` if it replaces the policy.
-    pub(super) fn and(self, setting: (&'static str, String)) -> Option<Self> {
-        match self {
-            Self::Settings(settings) => Some(Self::Settings([vec![setting], settings].concat())),
-            Self::Whole(_) => None,
-        }
-    }
-
     /// Applies the change. Returns the changed policy, and the change extended by the settings that must be adjusted
     /// with it; `None` if no adjustment makes the policy valid.
     pub(super) fn applied_to(mut self, policy: &Policy) -> Option<(Self, Policy)> {
@@ -84,11 +79,7 @@ impl Change {
 }
 
 /// Returns the setting that resolves a problem of the changed policy, if there is one.
-fn repair(
-    problem: PolicyProblem,
-    settings: &[(&'static str, String)],
-    policy: &Policy,
-) -> Option<(&'static str, String)> {
+fn repair(problem: PolicyProblem, settings: &[Setting], policy: &Policy) -> Option<Setting> {
     let asked = |key: &str| {
         let (_, value) = settings.iter().find(|(name, _)| *name == key)?;
         stagger_core::text::parse_duration(value).ok()?

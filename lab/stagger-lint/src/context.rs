@@ -228,7 +228,7 @@ impl Fact {
             Self::Capacity => known.capacity = given.capacity,
             Self::Requests => known.requests = given.requests,
             // The system may end a call before its caller does.
-            Self::Deadline => known.deadline = given.deadline.into_iter().chain(known.deadline).min(),
+            Self::Deadline => known.deadline = [given.deadline, known.deadline].into_iter().flatten().min(),
             Self::Lease => known.lease = given.lease,
             Self::Invocation => known.invocation = given.invocation,
             Self::AttemptTimeout => known.attempt_timeout = given.attempt_timeout,

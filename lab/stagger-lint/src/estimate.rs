@@ -28,15 +28,19 @@ const MAX_RECOVERY_TIME: Duration = Duration::from_secs(600);
 /// minutes.
 #[must_use]
 pub fn estimate(policy: &Policy, context: &DeploymentContext) -> Option<Estimate> {
-    let (clients, capacity, min_recovery_time) = (context.clients?, context.capacity?, context.min_recovery_time()?);
-    let scenario = ReconnectScenario::of_fleet(clients.get(), capacity.get(), Duration::ZERO, u64::MAX);
-    let scenario = scenario.build().ok().filter(|_| min_recovery_time <= MAX_RECOVERY_TIME);
-    let figures = scenario.and_then(|scenario| fluid::run(&scenario, policy).ok());
-    Some(Estimate {
-        min_recovery_time,
-        attempts_per_client: figures.as_ref().map(|figures| figures.attempts_per_client),
-        gave_up_ratio: figures.as_ref().map(|figures| figures.gave_up),
-    })
+    let (clients, capacity) = (context.clients?, context.capacity?);
+    let min_recovery_time = context.min_recovery_time()?;
+    let mut estimate = Estimate { min_recovery_time, attempts_per_client: None, gave_up_ratio: None };
+    if min_recovery_time > MAX_RECOVERY_TIME {
+        return Some(estimate);
+    }
+    let fleet = ReconnectScenario::of_fleet(clients.get(), capacity.get(), Duration::ZERO, u64::MAX);
+    let Ok(scenario) = fleet.build() else { return Some(estimate) };
+    if let Ok(figures) = fluid::run(&scenario, policy) {
+        estimate.attempts_per_client = Some(figures.attempts_per_client);
+        estimate.gave_up_ratio = Some(figures.gave_up);
+    }
+    Some(estimate)
 }
 
 #[cfg(test)]

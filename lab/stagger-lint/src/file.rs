@@ -73,13 +73,17 @@ impl Fix {
     /// Returns the file with the edits; `None` if there are none.
     #[must_use]
     pub fn applied_to(&self, text: &str) -> Option<String> {
+        if self.edits.is_empty() {
+            return None;
+        }
         let mut edits: Vec<_> = self.edits.iter().map(|edit| (edit.place.bytes(text), &edit.text)).collect();
+        // From the end on, so that the positions of the others stay valid.
         edits.sort_by_key(|(bytes, _)| core::cmp::Reverse(bytes.start));
         let mut fixed = text.to_owned();
-        for (bytes, text) in &edits {
-            fixed.replace_range(bytes.clone(), text);
+        for (bytes, text) in edits {
+            fixed.replace_range(bytes, text);
         }
-        (!edits.is_empty()).then_some(fixed)
+        Some(fixed)
     }
 }
 

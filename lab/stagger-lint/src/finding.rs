@@ -27,8 +27,11 @@ pub struct Suggestion {
 impl Finding {
     /// Creates a finding; returns `None` if there are no facts.
     pub(crate) fn with_advice(rule: &'static Rule, facts: Vec<String>, advice: &str) -> Option<Self> {
+        if facts.is_empty() {
+            return None;
+        }
         let help = Suggestion { change: None, advice: Some(advice.to_owned()) };
-        (!facts.is_empty()).then_some(Self { rule, facts, help })
+        Some(Self { rule, facts, help })
     }
 
     /// Returns the rule.
@@ -108,30 +111,42 @@ struct Unconfirmed {
 
 impl Unconfirmed {
     fn confirmed(self, analysis: &PolicyAnalysis<'_>) -> Option<Finding> {
-        let Finding { rule, facts, help } = self.finding;
+        let Finding { rule, mut facts, help } = self.finding;
         if let Some(simulation) = self.simulation {
             let Diagnosis { facts, advice, .. } = simulation(analysis)?;
             return Some(Finding { rule, facts, help: Suggestion { advice, ..help } });
         }
-        let further = self.further.and_then(|fact| fact(analysis));
-        Some(Finding { rule, facts: facts.into_iter().chain(further).collect(), help })
+        if let Some(further) = self.further {
+            facts.extend(further(analysis));
+        }
+        Some(Finding { rule, facts, help })
     }
 }
 
 fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
     let found = all_found(policy, context);
     let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
-    let finding = |(rule, diagnosis): (_, Diagnosis)| {
+    let mut findings = Vec::new();
+    for (rule, diagnosis) in found {
         let Diagnosis { facts, when_reported, simulation, changes, last_resort, advice } = diagnosis;
-        let best = |changes: Vec<Change>| best(rule, changes, policy, context, &before);
-        let change = best(changes).or_else(|| best(Vec::from_iter(last_resort)));
-        let advice = advice.or_else(|| change.is_none().then(|| NO_SINGLE_CHANGE.to_owned()));
-        let costs = change.as_ref().map_or(Vec::new(), |(_, changed)| costs(policy, changed, context));
-        let advice = costs.into_iter().chain(advice).reduce(|cost, advice| format!("{cost}; {advice}"));
+        let mut change = best(rule, changes, policy, context, &before);
+        if let (None, Some(last_resort)) = (&change, last_resort) {
+            change = best(rule, vec![last_resort], policy, context, &before);
+        }
+        let mut parts = match &change {
+            Some((_, changed)) => costs(policy, changed, context),
+            None => Vec::new(),
+        };
+        match advice {
+            Some(advice) => parts.push(advice),
+            None if change.is_none() => parts.push(NO_SINGLE_CHANGE.to_owned()),
+            None => {}
+        }
+        let advice = if parts.is_empty() { None } else { Some(parts.join("; ")) };
         let finding = Finding { rule, facts, help: Suggestion { change, advice } };
-        Unconfirmed { finding, further: when_reported, simulation }
-    };
-    found.into_iter().map(finding).collect()
+        findings.push(Unconfirmed { finding, further: when_reported, simulation });
+    }
+    findings
 }
 
 /// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings
@@ -139,22 +154,37 @@ fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
 /// rules in `allowed` are ignored.
 #[must_use]
 pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> Policy {
-    let count = |policy: &Policy| {
-        let found = all_found(policy, context);
-        let of = |severity| move |rule: &&Rule| rule.severity() == severity && !allowed.contains(rule);
-        let rules = || found.iter().map(|(rule, _)| *rule);
-        (rules().filter(of(Severity::Warning)).count(), rules().filter(of(Severity::Note)).count())
-    };
     let mut latest = *policy;
-    loop {
-        let now = count(&latest);
-        let found = findings(&latest, context);
-        let open = found.iter().map(|found| &found.finding).filter(|finding| !allowed.contains(&finding.rule));
-        match open.filter_map(|finding| finding.help.policy()).find(|changed| count(changed) < now) {
-            Some(changed) => latest = *changed,
-            None => return latest,
+    let mut open = count(&latest, context, allowed);
+    'improve: loop {
+        for Unconfirmed { finding, .. } in findings(&latest, context) {
+            let Some(changed) = finding.help.policy() else { continue };
+            if allowed.contains(&finding.rule) {
+                continue;
+            }
+            let left = count(changed, context, allowed);
+            if left < open {
+                (latest, open) = (*changed, left);
+                continue 'improve;
+            }
+        }
+        return latest;
+    }
+}
+
+/// Returns the numbers of warnings and of notes that are not allowed.
+fn count(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> (usize, usize) {
+    let (mut warnings, mut notes) = (0, 0);
+    for (rule, _) in all_found(policy, context) {
+        if allowed.contains(&rule) {
+            continue;
+        }
+        match rule.severity() {
+            Severity::Warning => warnings += 1,
+            Severity::Note => notes += 1,
         }
     }
+    (warnings, notes)
 }
 
 fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Diagnosis)> {
@@ -164,6 +194,9 @@ fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule
 
 /// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule (for a
 /// fleet of known size: no other warning).
+///
+/// A rule names changes, the best first. Each is applied, and all rules run again. So a suggestion always silences its
+/// rule, and no rule has to know the others.
 fn best(
     rule: &Rule,
     changes: Vec<Change>,
@@ -183,7 +216,9 @@ fn best(
         if after.iter().all(|(found, _)| before.contains(found) || !matters(found)) {
             return Some((change, policy));
         }
-        second = second.or(Some((change, policy)));
+        if second.is_none() {
+            second = Some((change, policy));
+        }
     }
     second
 }
@@ -197,31 +232,42 @@ const OUTAGES: [Duration; 3] = [Duration::from_secs(10), Duration::from_secs(60)
 /// Returns what the change of a policy costs: a spread also delays the loss of a single connection, longer delays keep
 /// clients of a fleet away after the server has returned, and shorter ones make more attempts while it is down.
 fn costs(policy: &Policy, changed: &Policy, context: &DeploymentContext) -> Vec<String> {
-    let spread = changed.spread();
-    let spread = (spread > policy.spread())
-        .then(|| format!("it delays every single loss too: by {} on average", brief(spread / 2)));
-    let [before, after] = [policy, changed].map(|policy| PolicyAnalysis::new(policy, context));
-    let of_a_fleet = after.window().is_some();
-    let later = returns_later(&before, &after).filter(|_| of_a_fleet);
-    let more = more_attempts(&before, &after).filter(|_| of_a_fleet);
-    spread.into_iter().chain(later).chain(more).collect()
+    let mut costs = Vec::new();
+    if changed.spread() > policy.spread() {
+        costs.push(format!("it delays every single loss too: by {} on average", brief(changed.spread() / 2)));
+    }
+    let before = PolicyAnalysis::new(policy, context);
+    let after = PolicyAnalysis::new(changed, context);
+    if after.window().is_some() {
+        costs.extend(returns_later(&before, &after));
+        costs.extend(more_attempts(&before, &after));
+    }
+    costs
 }
 
 fn returns_later(before: &PolicyAnalysis<'_>, after: &PolicyAnalysis<'_>) -> Option<String> {
-    let longer = |nth: usize, (_, most): &(Duration, Duration)| {
-        let was = before.delays.get(nth).or(before.delays.last()).map_or(Duration::ZERO, |(_, most)| *most);
-        *most > scaled(was, NOTICEABLE)
-    };
-    let is_longer = after.delays.iter().enumerate().any(|(nth, bounds)| longer(nth, bounds));
-    is_longer.then(|| format!("clients return up to {} after the server", brief(after.longest())))
+    for (nth, (_, most)) in after.delays.iter().enumerate() {
+        let was = match before.delays.get(nth).or(before.delays.last()) {
+            Some((_, most)) => *most,
+            None => Duration::ZERO,
+        };
+        if *most > scaled(was, NOTICEABLE) {
+            return Some(format!("clients return up to {} after the server", brief(after.longest())));
+        }
+    }
+    None
 }
 
 fn more_attempts(before: &PolicyAnalysis<'_>, after: &PolicyAnalysis<'_>) -> Option<String> {
-    let times = |down: Duration| {
-        let [before, after] = [before, after].map(|analysis| 1.0 + analysis.retries_within(down));
-        after / before
-    };
-    let (times, down) =
-        OUTAGES.map(|down| (times(down), down)).into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (times > NOTICEABLE).then(|| format!("up to {times:.1} times as many attempts in an outage of {}", brief(down)))
+    let (mut most, mut longest) = (0.0, Duration::ZERO);
+    for down in OUTAGES {
+        let times = (1.0 + after.retries_within(down)) / (1.0 + before.retries_within(down));
+        if times >= most {
+            (most, longest) = (times, down);
+        }
+    }
+    if most <= NOTICEABLE {
+        return None;
+    }
+    Some(format!("up to {most:.1} times as many attempts in an outage of {}", brief(longest)))
 }

@@ -113,19 +113,14 @@ impl Diagnosis {
         Self { facts: vec![fact.into()], ..Self::default() }
     }
 
-    pub(super) fn and_if_some(mut self, fact: Option<String>) -> Self {
-        self.facts.extend(fact);
+    pub(super) fn and(mut self, fact: String) -> Self {
+        self.facts.push(fact);
         self
     }
 
     /// Adds a change to try if the ones before do not help.
     pub(super) fn suggest(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
-        self
-    }
-
-    pub(super) fn suggest_some(mut self, change: Option<Change>) -> Self {
-        self.changes.extend(change);
         self
     }
 

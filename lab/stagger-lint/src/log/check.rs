@@ -7,7 +7,7 @@ use stagger_core::Policy;
 use super::entry::{Log, LogEntry, printable};
 use crate::Finding;
 use crate::analysis::{brief, from_to, percent};
-use crate::rules::log::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
+use crate::rules::log::{BEYOND_BOUNDS, ENDLESS_RETRIES, EQUAL_DELAYS, POLICY_MISMATCH, SYNCHRONIZED};
 use stagger_sim::{GoodnessOfFit, QuantileCurve};
 
 /// Checks measured delays against the rules for logs. Returns the findings, ordered by code.
@@ -18,7 +18,7 @@ use stagger_sim::{GoodnessOfFit, QuantileCurve};
 pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
     let groups = groups(log);
     [
-        in_step(&groups),
+        equal_delays(&groups),
         policy.and_then(|policy| beyond_bounds(log, policy)),
         synchronized(log),
         endless_retries(log, policy),
@@ -50,7 +50,7 @@ const FEWEST: usize = 8;
 /// The share of delays in clusters that indicates missing jitter.
 const CLUSTERED: f64 = 0.5;
 
-fn in_step(groups: &Groups) -> Option<Finding> {
+fn equal_delays(groups: &Groups) -> Option<Finding> {
     let facts: Vec<String> = groups
         .iter()
         .filter(|(_, delays)| delays.len() >= FEWEST && delays.last() > Some(&Duration::ZERO))
@@ -63,7 +63,7 @@ fn in_step(groups: &Groups) -> Option<Finding> {
         })
         .collect();
     let advice = "set jitter=full in the policy that produced the delays, and cap before the draw, not after it";
-    Finding::with_advice(&IN_STEP, facts, advice)
+    Finding::with_advice(&EQUAL_DELAYS, facts, advice)
 }
 
 const TOLERANCE: Duration = Duration::from_millis(1);
@@ -228,7 +228,7 @@ mod tests {
         assert!(clustered(&[]).0 <= 0.0);
         // Groups of five that a coarse clock produces are not clusters either.
         assert!(clustered(&millis((0..1_000).map(|i| i / 5 * 50))).0 <= 0.0);
-        // Short delays are close together without being in step.
+        // Short delays are close together without being equal.
         let short = [0, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 4_500].map(Duration::from_micros);
         assert!(clustered(&short).0 <= 0.0);
         assert!(clustered(&[Duration::from_millis(5); 8]).0 >= 1.0);

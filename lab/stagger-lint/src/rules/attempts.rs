@@ -25,11 +25,14 @@ fn too_many_attempts(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         Purpose::Serverless => (3, "a serverless function"),
         _ => return None,
     };
-    let attempts = analysis.attempts();
-    if !analysis.retries() || attempts.is_some_and(|attempts| attempts <= most) {
+    if !analysis.retries() {
         return None;
     }
-    let many = attempts.map_or("unlimited attempts".to_owned(), |attempts| format!("{attempts} attempts"));
+    let many = match analysis.attempts() {
+        Some(attempts) if attempts <= most => return None,
+        Some(attempts) => format!("{attempts} attempts"),
+        None => "unlimited attempts".to_owned(),
+    };
     Some(Diagnosis::new(format!("{many}; at most {most} for {whose}")).suggest([value("max-attempts", 3)]))
 }
 
@@ -47,13 +50,13 @@ pub(crate) static NO_RETRY_LIMIT: Rule = Rule {
 
 fn no_retry_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
-    let limited_outside = known.deadline.or(known.lease).or(known.invocation).is_some();
-    let may_go_on = analysis.context.purpose == Some(Purpose::Reconnecting);
+    let is_limited_outside = analysis.time_limit().is_some();
+    let may_go_on = known.purpose == Some(Purpose::Reconnecting);
     let ends = analysis.attempts().is_some() || analysis.policy.max_elapsed().is_some();
-    if !analysis.retries() || ends || may_go_on || limited_outside {
+    if !analysis.retries() || ends || may_go_on || is_limited_outside {
         return None;
     }
-    let attempts = usual_policy(analysis.context.purpose).max_attempts()?;
+    let attempts = usual_policy(known.purpose).max_attempts()?;
     let wait = analysis.policy.mean(analysis.known_retries())?.as_secs_f64();
     let fact = if wait > 0.0 {
         let per_day = thousands((86_400.0 / wait) as u64);
@@ -87,35 +90,39 @@ const ROOM: u32 = 10;
 fn too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
     let (what, limit) = analysis.time_limit()?;
-    // A deadline only ends the wait of a caller; an attempt that outlasts a lease or an invocation does harm.
-    let unknown = if what == "deadline" { Duration::ZERO } else { limit / ROOM };
-    let room = known.attempt_timeout.unwrap_or(unknown);
-    let worst_case = analysis.worst_case();
-    // With a known timeout, the worst case includes the last attempt.
-    let last = if known.attempt_timeout.is_some() { Duration::ZERO } else { room };
-    if worst_case.is_some_and(|worst_case| worst_case.saturating_add(last) <= limit) {
-        return None;
+    let (room, room_beside_worst_case) = match known.attempt_timeout {
+        // The worst case includes the last attempt.
+        Some(timeout) => (timeout, Duration::ZERO),
+        // A deadline only ends the wait of a caller; an attempt that outlasts a lease or an invocation does harm.
+        None if what == "deadline" => (Duration::ZERO, Duration::ZERO),
+        None => (limit / ROOM, limit / ROOM),
+    };
+    let goes_on = match analysis.worst_case() {
+        Some(worst_case) if worst_case.saturating_add(room_beside_worst_case) <= limit => return None,
+        Some(worst_case) => format!("the worst case is {}", brief(worst_case)),
+        None => "there is no limit".to_owned(),
+    };
+    let mut found = Diagnosis::new(format!("{goes_on}; the {what} is {}", brief(limit)));
+    let retries = analysis.known_retries();
+    if analysis.attempts() == Some(retries + 1) {
+        if let Some(usual) = analysis.policy.elapsed_mean(retries) {
+            found = found.and(format!("a call that always fails waits {} on average", brief(usual)));
+        }
     }
-    let goes_on = worst_case
-        .map_or("there is no limit".to_owned(), |worst_case| format!("the worst case is {}", brief(worst_case)));
-    let found = Diagnosis::new(format!("{goes_on}; the {what} is {}", brief(limit)));
-    // Only if the delays of all retries are known.
-    let all = Some(analysis.known_retries()).filter(|retries| analysis.attempts() == Some(retries + 1));
-    let usual = all.and_then(|retries| analysis.policy.elapsed_mean(retries));
-    let found =
-        found.and_if_some(usual.map(|usual| format!("a call that always fails waits {} on average", brief(usual))));
-    let hinted =
-        analysis.followed_hint().map(|hint| format!("the server asks for {}, which the call waits", brief(hint)));
-    let found = found.and_if_some(hinted);
-    // Leaves room for the last attempt.
+    if let Some(hint) = analysis.followed_hint() {
+        found = found.and(format!("the server asks for {}, which the call waits", brief(hint)));
+    }
     let rest = limit.saturating_sub(room);
     if rest.is_zero() {
         let timeout = brief(known.attempt_timeout.unwrap_or_default());
         return Some(found.advise(format!("shorten the attempt timeout: {timeout} leaves no room for a retry")));
     }
-    let guessed = known.attempt_timeout.is_none() && !room.is_zero();
-    let advice = format!("{} are kept for the last attempt; pass --attempt-timeout if it may take longer", brief(room));
-    let found = if guessed { found.advise(advice) } else { found };
+    let is_guessed = known.attempt_timeout.is_none() && !room.is_zero();
+    if is_guessed {
+        let room = brief(room);
+        found =
+            found.advise(format!("{room} are kept for the last attempt; pass --attempt-timeout if it may take longer"));
+    }
     Some(
         found
             .suggest([duration("max-elapsed", rest)])
@@ -144,7 +151,7 @@ fn attempts_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if needed <= deadline {
         return None;
     }
-    let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).map_or(0, |fit| fit as u32);
+    let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).unwrap_or(0) as u32;
     let shorter = format!("or shorten the attempt timeout to {}", brief(deadline / attempts));
     let [timeout, needed, deadline] = [timeout, needed, deadline].map(brief);
     let fact = match attempts {
@@ -177,13 +184,13 @@ fn layers(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if layers < 2 || !analysis.retries() {
         return None;
     }
-    let many = analysis.attempts().map_or("any number of calls".to_owned(), |attempts| {
-        match u64::from(attempts).checked_pow(layers) {
-            Some(calls) => format!("{} calls", thousands(calls)),
-            None => "more calls than can be counted".to_owned(),
-        }
-    });
-    let each = analysis.attempts().map_or("unlimited".to_owned(), |attempts| format!("{attempts}"));
+    let (each, many) = match analysis.attempts() {
+        None => ("unlimited".to_owned(), "any number of calls".to_owned()),
+        Some(attempts) => match u64::from(attempts).checked_pow(layers) {
+            Some(calls) => (attempts.to_string(), format!("{} calls", thousands(calls))),
+            None => (attempts.to_string(), "more calls than can be counted".to_owned()),
+        },
+    };
     let fact = format!("{layers} layers with {each} attempts turn one call into {many}");
     let advice = "retry in one layer only, the outermost that can; set max-attempts=1 in the others";
     Some(Diagnosis::new(fact).advise(advice))

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
-use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder};
+use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
 
 use crate::analysis::{PolicyAnalysis, brief, thousands};
 use crate::context::{Budgeted, DeploymentContext, Purpose};
@@ -41,40 +41,65 @@ pub(super) fn rates(analysis: &PolicyAnalysis<'_>) -> Option<(f64, f64)> {
 
 fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let known = analysis.context;
-    let many = known.clients.filter(|clients| clients.get() > CLIENTS);
-    let busy = known.requests.filter(|requests| requests.get() > REQUESTS);
-    let guarded = known.budget.is_some_and(|budget| budget != Budgeted::With(DefaultGuards::None));
     let reconnects = known.purpose == Some(Purpose::Reconnecting);
-    let rates = rates(analysis);
-    // S021 reports a load above the capacity.
-    let hopeless = rates.is_some_and(|(load, capacity)| load > capacity);
-    if !analysis.retries() || reconnects || hopeless || (guarded && rates.is_none()) {
+    if !analysis.retries() || reconnects {
         return None;
     }
-    let exceeds = |(load, capacity): &(f64, f64)| {
-        analysis.attempts().is_none_or(|attempts| load * f64::from(attempts) > *capacity)
+    let rates = rates(analysis);
+    // The load if every attempt fails, should it exceed the capacity; without a limit of attempts, it always does.
+    let mut is_exceeded = false;
+    let mut if_all_fail = None;
+    match (rates, analysis.attempts()) {
+        // S021 reports a load above the capacity.
+        (Some((load, capacity)), _) if load > capacity => return None,
+        (Some(_), None) => is_exceeded = true,
+        (Some((load, capacity)), Some(attempts)) => {
+            let load = load * f64::from(attempts);
+            if load > capacity {
+                is_exceeded = true;
+                if_all_fail = Some(format!("{load:.0}/s if every attempt fails; the capacity is {capacity}/s"));
+            }
+        }
+        // Whether the guards suffice is known only by the simulation.
+        (None, _) if !matches!(known.budget, None | Some(Budgeted::With(DefaultGuards::None))) => return None,
+        (None, _) => {}
+    }
+    let load = match (known.requests, known.clients) {
+        (Some(requests), _) if requests.get() > REQUESTS || is_exceeded => requests.to_string(),
+        (_, Some(clients)) if clients.get() > CLIENTS => format!("{} clients", thousands(clients.get())),
+        _ => return None,
     };
-    let load = match (many, known.requests.filter(|_| busy.is_some() || rates.as_ref().is_some_and(exceeds))) {
-        (_, Some(requests)) => requests.to_string(),
-        (many, None) => format!("{} clients", thousands(many?.get())),
-    };
-    let found = Diagnosis::new(format!("{load}; each call is sent {} while the server is down", analysis.times()));
-    let all_fail = rates.zip(analysis.attempts()).filter(|_| rates.as_ref().is_some_and(exceeds));
-    let found = found.and_if_some(all_fail.map(|((load, capacity), attempts)| {
-        format!("{:.0}/s if every attempt fails; the capacity is {capacity}/s", load * f64::from(attempts))
-    }));
-    let advice = "share one budget between all calls of a process; which one suffices depends on the load: pass --rps, \
-                  --capacity and --clients to simulate them, then --budget=NAME";
-    Some(Diagnosis { simulation: rates.map(|_| simulated as _), ..found.advise(advice) })
+    let mut found = Diagnosis::new(format!("{load}; each call is sent {} while the server is down", analysis.times()));
+    if let Some(fact) = if_all_fail {
+        found = found.and(fact);
+    }
+    if rates.is_some() {
+        found.simulation = Some(simulated);
+    }
+    Some(found.advise(
+        "share one budget between all calls of a process; which one suffices depends on the load: pass --rps, \
+         --capacity and --clients to simulate them, then --budget=NAME",
+    ))
 }
 
 /// A budget that saves less than this share of the retries does not bind.
 const BINDS: f64 = 0.1;
 
+/// Simulates stalls without a budget, with the one in use, and with each other one until the finding is clear:
+///
+/// ```text
+/// budget in use       finding
+/// none                the first budget with which the server recovers, or that none suffices
+/// one by its name     nothing if the server recovers with it; otherwise as without one
+/// of unknown kind     nothing if the server recovers with every budget; otherwise the first with which it does
+/// ```
 fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let found = no_budget(analysis)?;
-    let processes = known.clients.map_or(PROCESSES, |clients| u32::try_from(clients.get()).unwrap_or(u32::MAX));
+    let processes = match known.clients {
+        Some(clients) => u32::try_from(clients.get()).unwrap_or(u32::MAX),
+        None => PROCESSES,
+    };
     let Some(stalls) = Stalls::new(policy, rates(analysis)?, processes, known) else {
         return Some(found);
     };
@@ -88,13 +113,16 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         Some(Budgeted::With(guards)) => Some(guards),
         None => Some(DefaultGuards::None),
     };
-    if let Some(used) = used.filter(|used| *used != DefaultGuards::None) {
-        let outcome = stalls.run(policy, used);
-        if outcome.recovers() {
-            return None;
+    match used {
+        None | Some(DefaultGuards::None) => {}
+        Some(used) => {
+            let outcome = stalls.run(policy, used);
+            if outcome.recovers() {
+                return None;
+            }
+            tried.push(used);
+            outcomes.push(outcome.describe(used.name()));
         }
-        tried.push(used);
-        outcomes.push(outcome.describe(used.name()));
     }
     let mut recommended = None;
     let mut all_suffice = used.is_none();
@@ -109,7 +137,9 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         tried.push(guards);
         outcomes.push(outcome.describe(guards.name()));
         all_suffice &= recovers;
-        recommended = recommended.or((recovers && binds).then_some(guards));
+        if recommended.is_none() && recovers && binds {
+            recommended = Some(guards);
+        }
         if recommended.is_some() && !all_suffice {
             break;
         }
@@ -183,22 +213,34 @@ impl Stalls {
     fn new(policy: &Policy, (rate, capacity): (f64, f64), processes: u32, known: &DeploymentContext) -> Option<Self> {
         let timeout = known.attempt_timeout;
         let wait = policy.mean(1)?.as_secs_f64() + ROUND_TRIP;
-        let most = policy.max_attempts().map_or(f64::INFINITY, |attempts| f64::from(attempts.get()));
-        let attempts = rate * HORIZON.as_secs_f64() * most.min(HORIZON.as_secs_f64() / wait);
+        let mut attempts_per_call = HORIZON.as_secs_f64() / wait;
+        if let Some(most) = policy.max_attempts() {
+            attempts_per_call = attempts_per_call.min(f64::from(most.get()));
+        }
+        let attempts = rate * HORIZON.as_secs_f64() * attempts_per_call;
         let scale = (attempts / ATTEMPTS).max(1.0);
-        let (rate, capacity) =
-            if scale > 1.0 { (round(rate / scale), round(capacity / scale)) } else { (rate, capacity) };
-        if scale > 1.0 && rate < LEAST_RATE {
-            return None;
+        let (mut rate, mut capacity) = (rate, capacity);
+        if scale > 1.0 {
+            (rate, capacity) = (round(rate / scale), round(capacity / scale));
+            if rate < LEAST_RATE {
+                return None;
+            }
         }
         let processes = ((f64::from(processes) / scale).round() as u32).max(1);
-        let queue = known.backlog.map_or(capacity * QUEUE_SECONDS, |most| f64::from(most.get()) / scale);
+        let queue = match known.backlog {
+            Some(most) => f64::from(most.get()) / scale,
+            None => capacity * QUEUE_SECONDS,
+        };
         let queue = queue.ceil().max(1.0) as u32;
-        let builder = OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes);
-        let builder = timeout.into_iter().fold(builder, |builder, timeout| builder.timeout(timeout)).horizon(HORIZON);
-        let builder = known.retry_after.into_iter().fold(builder, OutageScenarioBuilder::retry_after);
-        let of = |down| builder.outage(OutageKind::Stall, BEGINS_AT, down).build();
-        let [brief, long] = STALLS_FOR.map(of);
+        let mut builder =
+            OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes).horizon(HORIZON);
+        if let Some(timeout) = timeout {
+            builder = builder.timeout(timeout);
+        }
+        if let Some(hint) = known.retry_after {
+            builder = builder.retry_after(hint);
+        }
+        let [brief, long] = STALLS_FOR.map(|down| builder.outage(OutageKind::Stall, BEGINS_AT, down).build());
         Some(Self {
             scenarios: [brief.ok()?, long.ok()?],
             rate,
@@ -243,19 +285,22 @@ impl Stalls {
     /// Returns the command that simulates the same.
     fn command(&self, policy: &Policy, guards: &[DefaultGuards]) -> String {
         let names = guards.iter().map(|guards| guards.name()).collect::<Vec<_>>().join(",");
-        let timeout = self.timeout.map_or(String::new(), |timeout| format!(" --timeout {}", Compact(timeout)));
-        let hint = self.retry_after.map_or(String::new(), |hint| format!(" --retry-after {}", Compact(hint)));
-        let seeds = if self.runs > 1 { format!(" --seeds {}", self.runs) } else { String::new() };
+        let mut command = format!(
+            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}",
+            self.rate, self.capacity, self.queue, self.processes
+        );
+        if let Some(timeout) = self.timeout {
+            command += &format!(" --timeout {}", Compact(timeout));
+        }
+        if let Some(hint) = self.retry_after {
+            command += &format!(" --retry-after {}", Compact(hint));
+        }
         let down = STALLS_FOR.map(|down| Compact(down).to_string()).join(",");
-        format!(
-            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}{timeout}{hint} --sweep \
-             down={down} --horizon {}{seeds} --guards {names} -p '{policy}'",
-            self.rate,
-            self.capacity,
-            self.queue,
-            self.processes,
-            Compact(HORIZON)
-        )
+        command += &format!(" --sweep down={down} --horizon {}", Compact(HORIZON));
+        if self.runs > 1 {
+            command += &format!(" --seeds {}", self.runs);
+        }
+        command + &format!(" --guards {names} -p '{policy}'")
     }
 }
 

@@ -1,7 +1,9 @@
+//! The rules about long-lived connections.
+
 use core::time::Duration;
 
-use stagger_core::profile;
 use stagger_core::schedule::Backoff;
+use stagger_core::{Policy, profile};
 
 use super::changes::at_capacity;
 use super::fleet::fits;
@@ -30,8 +32,7 @@ const HEALTHY: Duration = match profile::WEB_SOCKET.policy().stable_after() {
 };
 
 fn reset_on_open(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let zero = analysis.policy.stable_after().is_some_and(|lived| lived.is_zero());
-    if !zero || !analysis.restarts_anything() {
+    if analysis.policy.stable_after() != Some(Duration::ZERO) || !analysis.restarts_anything() {
         return None;
     }
     let first = *analysis.delays.first()?;
@@ -58,45 +59,65 @@ const OUTAGE: Duration = Duration::from_secs(3_600);
 
 fn gives_up(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let policy = analysis.policy;
-    let kept_up = analysis.context.purpose == Some(Purpose::Reconnecting);
-    // Only of retries whose delays are known.
-    let attempts = analysis.attempts().filter(|attempts| attempts - 1 <= analysis.known_retries());
-    let waits = attempts.and_then(|attempts| match attempts {
-        1 => Some(policy.spread() / 2),
-        attempts => policy.elapsed_mean(attempts - 1),
-    });
-    let gone = waits.into_iter().chain(policy.max_elapsed()).min().filter(|gone| kept_up && *gone < OUTAGE)?;
-    // Without a spread, the loss is the first of them.
-    let made = attempts.filter(|_| waits == Some(gone)).map(|most| most - u32::from(policy.spread().is_zero()));
-    let lasting =
-        |limit: &str| format!("an outage of more than about {}, and clients give up for good {limit}", brief(gone));
-    let fact = match made {
-        Some(0) => "clients that lose their connection give up for good, without an attempt".to_owned(),
-        Some(1) => lasting("after a single attempt"),
-        Some(attempts) => lasting(&format!("after {attempts} attempts")),
-        None => lasting("at max-elapsed"),
+    if analysis.context.purpose != Some(Purpose::Reconnecting) {
+        return None;
+    }
+    let attempts = match analysis.attempts() {
+        // Only of these retries the delays are known.
+        Some(attempts) if attempts - 1 <= analysis.known_retries() => Some(attempts),
+        _ => None,
     };
-    let attempts = attempts.map(|_| value("max-attempts", "inf"));
-    let elapsed = policy.max_elapsed().map(|_| value("max-elapsed", "none"));
-    let with =
-        |more: Option<_>| Change::Settings(attempts.clone().into_iter().chain(elapsed.clone()).chain(more).collect());
-    let found = Diagnosis::new(fact);
+    let waits = match attempts {
+        Some(1) => Some(policy.spread() / 2),
+        Some(attempts) => policy.elapsed_mean(attempts - 1),
+        None => None,
+    };
+    let gone = [waits, policy.max_elapsed()].into_iter().flatten().min()?;
+    if gone >= OUTAGE {
+        return None;
+    }
+    let found = Diagnosis::new(given_up(policy, gone, if waits == Some(gone) { attempts } else { None }));
     if matches!(policy.backoff(), Backoff::Stop) {
         return Some(found.suggest(profile::WEB_SOCKET.policy()));
     }
+    let mut limits = Vec::new();
+    if attempts.is_some() {
+        limits.push(value("max-attempts", "inf"));
+    }
+    if policy.max_elapsed().is_some() {
+        limits.push(value("max-elapsed", "none"));
+    }
+    let unlimited = Change::Settings(limits.clone());
     // Further retries may reach a cap that cuts the jitter off, or come too fast for the server.
-    let full = || with(Some(value("jitter", "full")));
+    let with_jitter = Change::Settings([limits.clone(), vec![value("jitter", "full")]].concat());
     let window = analysis.window().unwrap_or(policy.spread().max(analysis.first_wave().unwrap_or_default()));
-    let limits = || attempts.clone().into_iter().chain(elapsed.clone());
-    let at_capacity = at_capacity(analysis, window);
-    let at_capacity = at_capacity.into_iter().filter_map(|change| limits().try_fold(change, Change::and));
-    let unlimited = with(None);
-    let is_fit = analysis.window().is_none()
-        || unlimited.clone().applied_to(policy).is_some_and(|(_, policy)| fits(&policy, analysis.context));
-    let changes = if is_fit {
-        [unlimited, full()].into_iter().chain(at_capacity).collect()
-    } else {
-        at_capacity.chain([unlimited, full()]).collect()
+    limits.reverse();
+    let mut changes = Vec::new();
+    for settings in at_capacity(analysis, window) {
+        changes.push(Change::Settings([limits.clone(), settings].concat()));
+    }
+    let is_fit = match (analysis.window(), unlimited.clone().applied_to(policy)) {
+        (None, _) => true,
+        (Some(_), Some((_, policy))) => fits(&policy, analysis.context),
+        (Some(_), None) => false,
     };
+    let at = if is_fit { 0 } else { changes.len() };
+    changes.splice(at..at, [unlimited, with_jitter]);
     Some(Diagnosis { changes, ..found })
+}
+
+/// Says when clients give up: after so many attempts, or else at the limit of the elapsed time.
+fn given_up(policy: &Policy, gone: Duration, attempts: Option<u32>) -> String {
+    let when = match attempts {
+        // Without a spread, the loss is the first of them.
+        Some(1) if policy.spread().is_zero() => {
+            return "clients that lose their connection give up for good, without an attempt".to_owned();
+        }
+        Some(attempts) => match attempts - u32::from(policy.spread().is_zero()) {
+            1 => "after a single attempt".to_owned(),
+            made => format!("after {made} attempts"),
+        },
+        None => "at max-elapsed".to_owned(),
+    };
+    format!("an outage of more than about {}, and clients give up for good {when}", brief(gone))
 }

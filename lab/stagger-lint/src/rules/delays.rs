@@ -6,7 +6,7 @@ use stagger_core::schedule::Backoff;
 
 use super::changes::{base_for_full, full};
 use crate::analysis::{PolicyAnalysis, brief, from_to, round_up};
-use crate::change::{Change, delays, duration, value};
+use crate::change::{delays, duration, value};
 use crate::context::{DeploymentContext, Purpose};
 use crate::rule::{Diagnosis, Rule, Severity};
 
@@ -42,13 +42,16 @@ fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
 }
 
 fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let (policy, (from, to, what)) = (analysis.policy, usual(analysis.context.purpose));
-    let spread = match analysis.context.purpose {
+    let policy = analysis.policy;
+    let (from, mut to, what) = usual(analysis.context.purpose);
+    to = to.max(match analysis.context.purpose {
         Some(Purpose::Reconnecting) => policy.spread().saturating_mul(2),
         _ => policy.spread(),
-    };
-    // The first delay of a fleet may be its first wave.
-    let to = to.max(spread).max(analysis.window().map_or(Duration::ZERO, |window| window.saturating_mul(2)));
+    });
+    if let Some(window) = analysis.window() {
+        // The first delay of a fleet may be its first wave.
+        to = to.max(window.saturating_mul(2));
+    }
     let base = policy.base();
     let grows = matches!(policy.backoff(), Backoff::Exponential { .. } | Backoff::Linear { .. });
     if !analysis.retries() || !grows || (from..=to).contains(&base) {
@@ -97,14 +100,16 @@ fn below_tick(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
             .suggest([value("floor", "0s")])
             .suggest([value("jitter", "full"), value("floor", "0s")]),
         _ => {
-            let (base, cap) = (|| duration("base", enough), || duration("cap", enough.saturating_mul(10)));
-            let (jitter, floor) = (|| value("jitter", "full"), || value("floor", "0s"));
+            let base = duration("base", enough);
+            let cap = duration("cap", enough.saturating_mul(10));
+            let jitter = value("jitter", "full");
+            let floor = value("floor", "0s");
             found
-                .suggest([base()])
-                .suggest([base(), cap()])
-                .suggest([base(), jitter()])
-                .suggest([base(), jitter(), floor()])
-                .suggest_last_resort([base(), cap(), jitter(), floor()])
+                .suggest([base.clone()])
+                .suggest([base.clone(), cap.clone()])
+                .suggest([base.clone(), jitter.clone()])
+                .suggest([base.clone(), jitter.clone(), floor.clone()])
+                .suggest_last_resort([base, cap, jitter, floor])
         }
     })
 }
@@ -148,14 +153,18 @@ fn no_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         Some(last) => format!("{last} and is the last; with more attempts, {}", later.join(", ")),
         None => later.join(", "),
     };
-    let cap = USUAL.max(policy.base().saturating_mul(BASES).min(LONGEST)).max(policy.base());
-    // A fleet arrives at the rate of the capacity if the mean delay is clients / capacity.
-    let cap = analysis.window().map_or(cap, |window| round_up(window.saturating_mul(2)).max(cap));
+    let mut cap = USUAL.max(policy.base().saturating_mul(BASES).min(LONGEST)).max(policy.base());
+    if let Some(window) = analysis.window() {
+        // A fleet arrives at the rate of the capacity if the mean delay is clients / capacity.
+        cap = cap.max(round_up(window.saturating_mul(2)));
+    }
+    let (cap, jitter) = (duration("cap", cap), value("jitter", "full"));
+    let mut found = Diagnosis::new(fact).suggest([cap.clone()]);
     // A jitter drawn before the cap would be lost at the cap.
-    let with_jitter = Change::from([duration("cap", cap), value("jitter", "full")]);
-    let base = analysis.window().map(|_| base_for_full(policy));
-    let of_a_fleet = base.and_then(|base| with_jitter.clone().and(base));
-    Some(Diagnosis::new(fact).suggest([duration("cap", cap)]).suggest_some(of_a_fleet).suggest(with_jitter))
+    if analysis.window().is_some() {
+        found = found.suggest([base_for_full(policy), cap.clone(), jitter.clone()]);
+    }
+    Some(found.suggest([cap, jitter]))
 }
 
 pub(crate) static CAP_NEAR_BASE: Rule = Rule {
@@ -175,26 +184,29 @@ pub(crate) static CAP_NEAR_BASE: Rule = Rule {
 
 fn cap_near_base(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, cap) = (analysis.policy, analysis.policy.cap()?);
-    let wanted = policy.base().saturating_mul(BASES);
+    let (base, spread) = (policy.base(), policy.spread());
     let (at, _) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most >= cap)?;
     // A base of the spread's length is as long as it should be.
-    let is_of_size =
-        policy.base() <= policy.spread() && policy.base() >= policy.spread() / 2 && cap >= policy.base() * 2;
-    // At twice clients / capacity, a fleet with full jitter arrives at the rate of the capacity.
-    let enough = analysis.window().map(|window| round_up(window.saturating_mul(2)));
-    let is_enough = is_of_size || policy.base() >= PATIENT || enough.is_some_and(|enough| cap >= enough);
-    if !analysis.grows() || cap >= wanted || is_enough {
+    let is_of_size = base <= spread && base >= spread / 2 && cap >= base * 2;
+    let mut wanted = base.saturating_mul(BASES);
+    if !analysis.grows() || cap >= wanted || is_of_size || base >= PATIENT {
         return None;
     }
-    let times = cap.as_secs_f64() / policy.base().as_secs_f64();
+    let window = analysis.window();
+    if let Some(window) = window {
+        // At twice clients / capacity, a fleet with full jitter arrives at the rate of the capacity.
+        wanted = wanted.min(round_up(window.saturating_mul(2)));
+        if cap >= wanted {
+            return None;
+        }
+    }
+    let times = cap.as_secs_f64() / base.as_secs_f64();
     let fact = format!("the cap of {} is {times:.1} times the base and applies from retry {} on", brief(cap), at + 1);
     let found = Diagnosis::new(fact);
-    let wanted = enough.map_or(wanted, |enough| wanted.min(enough));
-    Some(if wanted <= LONGEST || enough.is_some() {
-        found.suggest([duration("cap", wanted)]).suggest([duration("cap", wanted), value("jitter", "full")])
-    } else {
-        found.suggest([duration("base", cap / BASES)])
-    })
+    if wanted > LONGEST && window.is_none() {
+        return Some(found.suggest([duration("base", cap / BASES)]));
+    }
+    Some(found.suggest([duration("cap", wanted)]).suggest([duration("cap", wanted), value("jitter", "full")]))
 }
 
 pub(crate) static CAP_TOO_LONG: Rule = Rule {
@@ -212,10 +224,13 @@ pub(crate) static CAP_TOO_LONG: Rule = Rule {
 
 fn cap_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let policy = analysis.policy;
-    // At a cap of twice clients / capacity, clients with full jitter arrive at the rate of the capacity.
-    let needed = analysis.context.min_recovery_time().filter(|_| !analysis.context.is_waited_for());
-    let usual = if analysis.context.purpose == Some(Purpose::Background) { LONGEST_OF_JOBS } else { LONGEST };
-    let longest = needed.map_or(usual, |needed| round_up(needed.saturating_mul(2)).max(usual));
+    let known = analysis.context;
+    let mut longest = if known.purpose == Some(Purpose::Background) { LONGEST_OF_JOBS } else { LONGEST };
+    let window = if known.is_waited_for() { None } else { known.min_recovery_time() };
+    if let Some(window) = window {
+        // At a cap of twice clients / capacity, clients with full jitter arrive at the rate of the capacity.
+        longest = longest.max(round_up(window.saturating_mul(2)));
+    }
     if analysis.longest() <= longest {
         return None;
     }
@@ -224,9 +239,13 @@ fn cap_too_long(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if let Backoff::List(list) = policy.backoff() {
         return Some(found.suggest([delays(list.iter().map(|delay| delay.min(longest)))]));
     }
-    policy.cap().filter(|cap| analysis.grows() && *cap > longest)?;
-    let both = Change::from([duration("base", longest / BASES), duration("cap", longest)]);
-    // A shorter base would shorten the first wave of a fleet.
-    let both = needed.is_none().then_some(both);
-    Some(found.suggest([duration("cap", longest)]).suggest_some(both))
+    if !analysis.grows() || policy.cap()? <= longest {
+        return None;
+    }
+    let found = found.suggest([duration("cap", longest)]);
+    if window.is_some() {
+        // A shorter base would shorten the first wave of a fleet.
+        return Some(found);
+    }
+    Some(found.suggest([duration("base", longest / BASES), duration("cap", longest)]))
 }

@@ -7,7 +7,7 @@ use stagger_core::Policy;
 use stagger_core::schedule::Backoff;
 use stagger_core::text::Compact;
 
-use super::changes::{NARROW, base_for_full, of_size, spread_over};
+use super::changes::{base_for_full, delays_of_size, is_narrow, spread_over};
 use crate::analysis::{PolicyAnalysis, brief, percent, round_up, scaled, thousands};
 use crate::change::{Change, delays, duration, value};
 use crate::context::{DeploymentContext, Purpose};
@@ -42,18 +42,22 @@ fn spread_too_short(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         thousands(clients.get()),
         brief(window)
     );
-    let found = Diagnosis { when_reported: Some(expected_attempts), ..Diagnosis::new(fact) };
     let changes = spread_over(analysis, window);
-    Some(Diagnosis { changes, ..found }.advise("or let the server assign reservations: Admission"))
+    let found = Diagnosis { changes, when_reported: Some(expected_attempts), ..Diagnosis::new(fact) };
+    Some(found.advise("or let the server assign reservations: Admission"))
 }
 
 fn expected_attempts(analysis: &PolicyAnalysis<'_>) -> Option<String> {
     let estimate = estimate(analysis.policy, analysis.context)?;
     let (attempts, gave_up) = (estimate.attempts_per_client?, estimate.gave_up_ratio?);
-    let limit = analysis.attempts().filter(|_| gave_up >= LEAST_GAVE_UP);
-    let gave_up =
-        limit.map_or(String::new(), |limit| format!("; with a limit of {limit}, {} give up", percent(gave_up)));
-    Some(format!("estimate: about {attempts:.1} attempts per client; the optimum is 1{gave_up}"))
+    let mut text = format!("estimate: about {attempts:.1} attempts per client; the optimum is 1");
+    match analysis.attempts() {
+        Some(limit) if gave_up >= LEAST_GAVE_UP => {
+            text += &format!("; with a limit of {limit}, {} give up", percent(gave_up));
+        }
+        _ => {}
+    }
+    Some(text)
 }
 
 /// A smaller share of clients that give up is not worth a word.
@@ -82,39 +86,48 @@ const TIMES_OF_WAVE: f64 = 3.0;
 fn ceiling_below_spread(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let window = known.min_recovery_time();
-    let kept_up = known.purpose == Some(Purpose::Reconnecting) && !policy.spread().is_zero();
-    let of_a_fleet = window.is_some() && !known.is_waited_for();
+    let is_spread_connection = known.purpose == Some(Purpose::Reconnecting) && !policy.spread().is_zero();
+    let is_known_fleet = window.is_some() && !known.is_waited_for();
+    if !(is_spread_connection || is_known_fleet) || analysis.has_single_client() || !analysis.retries() {
+        return None;
+    }
     let width = analysis.first_wave()?;
-    let too_short = width.is_zero() || window.is_some_and(|window| width < window);
-    if !(kept_up || of_a_fleet) || analysis.has_single_client() || !analysis.retries() || too_short {
+    if width.is_zero() {
         return None;
     }
     let retries = analysis.retries_within(width);
-    // Compared with the capacity, a spread longer than needed makes up for it.
-    let share = window.map_or(1.0, |window| window.as_secs_f64() / width.as_secs_f64());
-    let times = (1.0 + retries) * share;
+    let mut times = 1.0 + retries;
+    if let Some(window) = window {
+        // S004 reports a wave that is too short.
+        if width < window {
+            return None;
+        }
+        // Compared with the capacity, a spread longer than needed makes up for it.
+        times *= window.as_secs_f64() / width.as_secs_f64();
+    }
     if times <= TIMES_OF_WAVE {
         return None;
     }
     let first = format!("clients come back over {}, and each retries {retries:.1} times in this time", brief(width));
-    let fact = match known.capacity.zip(known.clients) {
-        Some((capacity, _)) => format!(
+    let fact = match (known.capacity, known.clients) {
+        (Some(capacity), Some(_)) => format!(
             "{first}: while the server is down, up to {} attempts per second arrive, {times:.1} times its capacity",
             thousands((capacity.get() * times) as u64)
         ),
-        None => format!("{first}: while the server is down, up to {times:.1} times the rate of the first wave arrives"),
+        _ => format!("{first}: while the server is down, up to {times:.1} times the rate of the first wave arrives"),
     };
-    Some(Diagnosis { changes: of_size(analysis, width), ..Diagnosis::new(fact) })
+    let changes = delays_of_size(analysis, width).into_iter().map(Change::Settings).collect();
+    Some(Diagnosis { changes, ..Diagnosis::new(fact) })
 }
 
 /// Returns whether a fleet of known size with this policy comes back at about the rate of the capacity.
 pub(super) fn fits(policy: &Policy, context: &DeploymentContext) -> bool {
     let analysis = PolicyAnalysis::new(policy, context);
-    let rules = [&SPREAD_TOO_SHORT, &KNOCKING, &CEILING_BELOW_SPREAD];
+    let rules = [&SPREAD_TOO_SHORT, &RETRIES_ABOVE_CAPACITY, &CEILING_BELOW_SPREAD];
     rules.iter().all(|rule| (rule.check)(&analysis).is_none())
 }
 
-pub(crate) static KNOCKING: Rule = Rule {
+pub(crate) static RETRIES_ABOVE_CAPACITY: Rule = Rule {
     code: "S022",
     name: "knocking-exceeds-capacity",
     severity: Severity::Warning,
@@ -126,7 +139,7 @@ pub(crate) static KNOCKING: Rule = Rule {
               not change it, because it acts on the loss of a connection, not on the retries. The suggestion raises \
               the mean delay to clients / capacity. Does not apply to calls whose callers wait, nor to limits of \
               attempts or time that end the retries before the server could accept each client once.",
-    check: knocking,
+    check: retries_above_capacity,
 };
 
 /// The multiple of the capacity above which the rule applies.
@@ -135,7 +148,7 @@ const TIMES_OF_RETRIES: f64 = 2.0;
 /// Number of retries in which linear backoff reaches the suggested cap.
 const STEPS: u32 = 4;
 
-fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+fn retries_above_capacity(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let (clients, capacity, window) = (known.clients?, known.capacity?, known.min_recovery_time()?);
     if known.is_waited_for() || analysis.has_single_client() || !lasts(analysis, window) {
@@ -156,10 +169,12 @@ fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
             "while the server is down, {many} clients make about {rate} attempts per second: {times:.1} times its capacity"
         )
     };
+    let mut found = Diagnosis::new(fact);
+    if analysis.delays.iter().all(|delay| is_narrow(*delay)) {
+        // Without jitter, longer delays would only move the waves further apart.
+        found.changes.extend(jittered(policy, window));
+    }
     let longer = |delay: Duration| round_up(scaled(delay, window.as_secs_f64() / mean.as_secs_f64()));
-    let found = Diagnosis::new(fact);
-    // Without jitter, longer delays would only move the waves further apart.
-    let found = if is_in_step(analysis) { found.suggest_some(jittered(policy, window)) } else { found };
     Some(match policy.backoff() {
         Backoff::Zero => {
             let text = policy.to_string().replacen("zero", "exponential", 1);
@@ -179,24 +194,19 @@ fn knocking(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         }
         Backoff::Exponential { .. } | Backoff::Linear { .. } if analysis.grows() => {
             let cap = longer(policy.cap().unwrap_or(analysis.longest()));
-            // A step of seconds takes many retries to reach a longer cap.
-            let found = match policy.backoff() {
-                Backoff::Linear { .. } => found.suggest([duration("step", cap / STEPS), duration("cap", cap)]),
-                _ => found,
-            };
+            if matches!(policy.backoff(), Backoff::Linear { .. }) {
+                // A step of seconds takes many retries to reach a longer cap.
+                found = found.suggest([duration("step", cap / STEPS), duration("cap", cap)]);
+            }
+            let twice_the_window = duration("cap", round_up(window.saturating_mul(2)));
             found.suggest([duration("cap", cap)]).suggest([duration("base", cap / 10), duration("cap", cap)]).suggest([
                 value("jitter", "full"),
                 base_for_full(policy),
-                duration("cap", round_up(window.saturating_mul(2))),
+                twice_the_window,
             ])
         }
         _ => found.suggest([duration("base", longer(policy.base()))]),
     })
-}
-
-/// Returns whether clients that fail together retry together: all delays are as good as equal.
-fn is_in_step(analysis: &PolicyAnalysis<'_>) -> bool {
-    analysis.delays.iter().all(|(least, most)| most.saturating_sub(*least) < *most / NARROW || least == most)
 }
 
 /// Returns the change to full jitter with a mean delay of clients / capacity.
@@ -214,15 +224,15 @@ fn jittered(policy: &Policy, window: Duration) -> Option<Change> {
 /// Returns whether the delays reach their final length, and the retries go on until the server could have accepted each
 /// client once.
 fn lasts(analysis: &PolicyAnalysis<'_>, window: Duration) -> bool {
+    let policy = analysis.policy;
     let Some((_, last)) = analysis.delays.last() else { return false };
-    let is_final = !analysis.grows() || analysis.policy.cap() == Some(*last);
-    let ends_at = analysis
-        .attempts()
-        .map(|attempts| if attempts - 1 > analysis.known_retries() { Duration::MAX } else { waits(analysis) });
-    let ends_at = ends_at.into_iter().chain(analysis.policy.max_elapsed()).min();
-    is_final && ends_at.is_none_or(|end| end >= window)
-}
-
-fn waits(analysis: &PolicyAnalysis<'_>) -> Duration {
-    analysis.policy.elapsed_mean(analysis.known_retries()).unwrap_or(Duration::MAX)
+    if analysis.grows() && policy.cap() != Some(*last) {
+        return false;
+    }
+    let retries = analysis.known_retries();
+    let last_retry = match analysis.attempts() {
+        Some(attempts) if attempts - 1 <= retries => policy.elapsed_mean(retries),
+        _ => None,
+    };
+    [last_retry, policy.max_elapsed()].into_iter().flatten().all(|end| end >= window)
 }

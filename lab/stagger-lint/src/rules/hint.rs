@@ -1,3 +1,7 @@
+//! The rules about delays that a server asks for.
+
+use core::time::Duration;
+
 use stagger_core::HintMode;
 
 use crate::analysis::{PolicyAnalysis, brief};
@@ -20,15 +24,24 @@ pub(crate) static HINT_ABOVE_LIMIT: Rule = Rule {
 
 fn hint_above_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (policy, hint) = (analysis.policy, analysis.context.retry_after?);
-    let too_late = analysis.time_limit().is_some_and(|(_, limit)| hint >= limit);
-    if !analysis.retries() || too_late {
+    if !analysis.retries() {
         return None;
     }
-    let limits = [("max-hint", policy.max_hint()), ("max-elapsed", policy.max_elapsed())];
-    let exceeded = || limits.into_iter().filter_map(|(key, limit)| Some((key, limit.filter(|limit| hint > *limit)?)));
-    let (which, limit) = exceeded().next()?;
+    if let Some((_, limit)) = analysis.time_limit() {
+        if hint >= limit {
+            return None;
+        }
+    }
+    let mut exceeded = Vec::new();
+    for (key, limit) in [("max-hint", policy.max_hint()), ("max-elapsed", policy.max_elapsed())] {
+        match limit {
+            Some(limit) if hint > limit => exceeded.push((key, limit)),
+            _ => {}
+        }
+    }
+    let (which, limit) = *exceeded.first()?;
     let fact = format!("the server asks for {}; {which} is {}", brief(hint), brief(limit));
-    let longer = exceeded().map(|(key, _)| duration(key, hint.saturating_mul(2))).collect();
+    let longer = exceeded.into_iter().map(|(key, _)| duration(key, hint.saturating_mul(2))).collect();
     Some(Diagnosis::new(fact).suggest(Change::Settings(longer)))
 }
 
@@ -49,7 +62,7 @@ fn rendezvous(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !exact || !analysis.retries() || analysis.has_single_client() {
         return None;
     }
-    let hint = analysis.context.retry_after.map_or("5s".to_owned(), brief);
+    let hint = brief(analysis.context.retry_after.unwrap_or(Duration::from_secs(5)));
     let fact = format!("all clients that receive {hint} come back exactly {hint} later");
     Some(Diagnosis::new(fact).suggest([value("hint", "at-least")]))
 }

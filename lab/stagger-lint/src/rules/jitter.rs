@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use stagger_core::{Policy, profile, schedule::Backoff, text::Compact};
 
-use super::changes::{NARROW, full, spread_over};
+use super::changes::{full, is_narrow, spread_over};
 use crate::analysis::{PolicyAnalysis, brief, from_to, percent, round_up};
-use crate::change::{Change, delays, duration, value};
+use crate::change::{delays, duration, value};
 use crate::context::Purpose;
 use crate::rule::{Diagnosis, Rule, Severity};
 
@@ -28,34 +28,31 @@ fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if analysis.has_single_client() {
         return None;
     }
-    let cap = analysis.policy.cap();
-    let jittered = analysis.is_jittered();
-    let in_step = |(least, most): &(Duration, Duration)| least == most && !most.is_zero();
-    let fact = if jittered {
-        let (at, (delay, _)) =
-            analysis.delays.iter().enumerate().skip(1).find(|(_, bounds)| in_step(bounds) && Some(bounds.1) != cap)?;
+    let policy = analysis.policy;
+    let is_equal = |(least, most): &(Duration, Duration)| least == most && !most.is_zero();
+    let fact = if analysis.is_jittered() {
+        let mut later = analysis.delays.iter().enumerate().skip(1);
+        let (at, (delay, _)) = later.find(|(_, bounds)| is_equal(bounds) && Some(bounds.1) != policy.cap())?;
         format!("every client waits exactly {} before retry {}", brief(*delay), at + 1)
-    } else {
+    } else if analysis.delays.iter().any(is_equal) {
         let delays: Vec<String> = analysis.delays.iter().take(4).map(|(delay, _)| brief(*delay)).collect();
-        analysis.delays.iter().find(|bounds| in_step(bounds))?;
         let more = if analysis.delays.len() > delays.len() { " ..." } else { "" };
         format!("every client waits the same delays: {}{more}", delays.join(", "))
+    } else {
+        return None;
     };
-    let policy = analysis.policy;
-    Some(
-        Diagnosis::new(fact)
-            .suggest(full(analysis))
-            .suggest([value("jitter", "full")])
-            .suggest([value("jitter", "full"), value("floor", "0s")])
-            .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))])
-            .suggest_some(jitter_at_capacity(analysis)),
-    )
+    let found = Diagnosis::new(fact)
+        .suggest(full(analysis))
+        .suggest([value("jitter", "full")])
+        .suggest([value("jitter", "full"), value("floor", "0s")])
+        .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))]);
+    Some(suggest_at_capacity(found, analysis))
 }
 
 /// Full jitter halves the mean delay, so a fleet may also need a cap at which it arrives at the rate of the capacity.
-fn jitter_at_capacity(analysis: &PolicyAnalysis<'_>) -> Option<Change> {
-    let cap = round_up(analysis.context.min_recovery_time()?.saturating_mul(2));
-    Some(Change::from([value("jitter", "full"), duration("cap", cap)]))
+fn suggest_at_capacity(found: Diagnosis, analysis: &PolicyAnalysis<'_>) -> Diagnosis {
+    let Some(window) = analysis.context.min_recovery_time() else { return found };
+    found.suggest([value("jitter", "full"), duration("cap", round_up(window.saturating_mul(2)))])
 }
 
 pub(crate) static LOST_AT_CAP: Rule = Rule {
@@ -84,47 +81,47 @@ fn lost_at_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     }
     let cap = analysis.policy.cap()?;
     // If there was no jitter before the cap, the cap does not remove any.
-    let (at, reached) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most == cap)?;
-    let before = at.checked_sub(1).map_or(*reached, |before| analysis.delays[before]);
-    if before.0 == before.1 && reached.0 == reached.1 {
+    let reached = analysis.delays.iter().position(|(_, most)| *most == cap)?;
+    let is_equal = |(least, most): (Duration, Duration)| least == most;
+    if is_equal(analysis.delays[reached.saturating_sub(1)]) && is_equal(analysis.delays[reached]) {
         return None;
     }
     let at_cap = (1..).zip(&analysis.delays).filter(|(_, (_, most))| *most == cap).map(|(n, _)| n);
     let at_cap: Vec<u32> = at_cap.take(MAX_RETRIES_AT_CAP).collect();
     let share = |n: u32| analysis.share_at_cap(n, MIN_SHARE);
     // The shares only grow, so the last one decides whether the rule applies.
-    let last = *at_cap.last().filter(|last| share(**last) >= MIN_SHARE)?;
+    let last = *at_cap.last()?;
+    if share(last) < MIN_SHARE {
+        return None;
+    }
     let first = at_cap.partition_point(|n| share(*n) < MIN_SHARE);
     let all_clients = first + at_cap[first..].partition_point(|n| share(*n) < ALL_CLIENTS);
     let shares = |retries: &[u32]| {
         let texts: Vec<String> = retries.iter().map(|n| format!("retry {n}: {}", percent(share(*n)))).collect();
         texts.join(", ")
     };
-    let (fact, of_clients) = match at_cap.get(all_clients) {
-        Some(n) => {
-            let before = &at_cap[first..all_clients.min(first + 3)];
-            let of_clients = (!before.is_empty()).then(|| format!("share of clients before that: {}", shares(before)));
-            (format!("from retry {n} on every client waits exactly {}", brief(cap)), of_clients)
+    let mut found;
+    if let Some(n) = at_cap.get(all_clients) {
+        found = Diagnosis::new(format!("from retry {n} on every client waits exactly {}", brief(cap)));
+        let before = &at_cap[first..all_clients.min(first + 3)];
+        if !before.is_empty() {
+            found = found.and(format!("share of clients before that: {}", shares(before)));
         }
-        None => {
-            let first = at_cap.get(first).copied().unwrap_or(last);
-            let mut ends = vec![first, last];
-            ends.dedup();
-            let of_clients = format!("share of clients: {}", shares(&ends));
-            (format!("from retry {first} on many clients wait exactly {}", brief(cap)), Some(of_clients))
-        }
-    };
-    Some(
-        Diagnosis::new(fact)
-            .and_if_some(of_clients)
-            .suggest(full(analysis))
-            .suggest([value("jitter", "full")])
-            .suggest([value("jitter", "full"), duration("cap", analysis.policy.base().saturating_mul(10))])
-            .suggest_some(jitter_at_capacity(analysis)),
-    )
+    } else {
+        let first = at_cap.get(first).copied().unwrap_or(last);
+        let mut ends = vec![first, last];
+        ends.dedup();
+        found = Diagnosis::new(format!("from retry {first} on many clients wait exactly {}", brief(cap)))
+            .and(format!("share of clients: {}", shares(&ends)));
+    }
+    let found = found
+        .suggest(full(analysis))
+        .suggest([value("jitter", "full")])
+        .suggest([value("jitter", "full"), duration("cap", analysis.policy.base().saturating_mul(10))]);
+    Some(suggest_at_capacity(found, analysis))
 }
 
-pub(crate) static FIRST_IN_STEP: Rule = Rule {
+pub(crate) static EQUAL_FIRST_DELAY: Rule = Rule {
     code: "S003",
     name: "first-delay-in-step",
     severity: Severity::Warning,
@@ -136,17 +133,17 @@ pub(crate) static FIRST_IN_STEP: Rule = Rule {
               load on whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up \
               to 5 s. For long-lived connections the remedy is a spread: it delays the first action of every client, \
               whereas jitter only spreads clients over one base.",
-    check: first_in_step,
+    check: equal_first_delay,
 };
 
 /// The spread suggested for long-lived connections of a fleet of unknown size: that of the `web-socket` profile.
 const SPREAD: Duration = profile::WEB_SOCKET.policy().spread();
 
-fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+fn equal_first_delay(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (least, most) = *analysis.delays.first()?;
-    let reported_by_s001 = !analysis.is_jittered() && !most.is_zero();
-    let in_step = most.saturating_sub(least) < most / NARROW || least == most;
-    if analysis.has_single_client() || !in_step || !analysis.policy.spread().is_zero() || reported_by_s001 {
+    let is_reported_by_s001 = !analysis.is_jittered() && !most.is_zero();
+    let is_spread = !is_narrow((least, most)) || !analysis.policy.spread().is_zero();
+    if analysis.has_single_client() || is_spread || is_reported_by_s001 {
         return None;
     }
     let fact = if analysis.longest().is_zero() {
@@ -159,17 +156,16 @@ fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     };
     let window = analysis.context.min_recovery_time();
     let spread = window.unwrap_or(SPREAD);
-    let found = Diagnosis::new(fact);
-    let spread_first = analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some();
-    Some(if spread_first {
-        let found = spread_over(analysis, spread).into_iter().fold(found, Diagnosis::suggest);
-        later_first(found, analysis)
-    } else {
-        later_first(found, analysis).suggest([duration("spread", round_up(spread))])
-    })
+    let mut found = Diagnosis::new(fact);
+    if analysis.context.purpose == Some(Purpose::Reconnecting) || window.is_some() {
+        found.changes = spread_over(analysis, spread);
+        return Some(suggest_later_first(found, analysis));
+    }
+    Some(suggest_later_first(found, analysis).suggest([duration("spread", round_up(spread))]))
 }
 
-fn later_first(found: Diagnosis, analysis: &PolicyAnalysis<'_>) -> Diagnosis {
+/// Suggests to draw the first delay from a wider interval, and from a later one if it is zero.
+fn suggest_later_first(found: Diagnosis, analysis: &PolicyAnalysis<'_>) -> Diagnosis {
     let policy = analysis.policy;
     match policy.backoff() {
         // Exponential backoff with the default base and cap.

@@ -2,7 +2,7 @@
 
 use crate::rule::{Rule, Severity};
 
-pub(crate) static IN_STEP: Rule = Rule {
+pub(crate) static EQUAL_DELAYS: Rule = Rule {
     code: "L001",
     name: "log-in-step",
     severity: Severity::Warning,

@@ -20,7 +20,7 @@ use crate::rule::Rule;
 pub(crate) static ALL: [&Rule; 26] = [
     &jitter::NO_JITTER,
     &jitter::LOST_AT_CAP,
-    &jitter::FIRST_IN_STEP,
+    &jitter::EQUAL_FIRST_DELAY,
     &fleet::SPREAD_TOO_SHORT,
     &delays::NO_CAP,
     &delays::CAP_NEAR_BASE,
@@ -39,7 +39,7 @@ pub(crate) static ALL: [&Rule; 26] = [
     &attempts::NOT_IDEMPOTENT,
     &hint::RENDEZVOUS,
     &queue::OVERLOAD,
-    &fleet::KNOCKING,
+    &fleet::RETRIES_ABOVE_CAPACITY,
     &connection::GIVES_UP,
     &fleet::CEILING_BELOW_SPREAD,
     &queue::TIMEOUT_IN_QUEUE,
@@ -48,7 +48,7 @@ pub(crate) static ALL: [&Rule; 26] = [
 
 /// The rules for logs, ordered by code.
 static OF_LOGS: [&Rule; 5] =
-    [&log::IN_STEP, &log::BEYOND_BOUNDS, &log::SYNCHRONIZED, &log::ENDLESS_RETRIES, &log::POLICY_MISMATCH];
+    [&log::EQUAL_DELAYS, &log::BEYOND_BOUNDS, &log::SYNCHRONIZED, &log::ENDLESS_RETRIES, &log::POLICY_MISMATCH];
 
 /// The rules for systems of services, ordered by code.
 static OF_SYSTEMS: [&Rule; 6] = [

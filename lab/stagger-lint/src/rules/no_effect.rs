@@ -4,7 +4,7 @@ use stagger_core::text::Compact;
 use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, schedule::Backoff};
 
 use crate::analysis::{PolicyAnalysis, brief, round_up};
-use crate::change::{Change, delays, duration, value};
+use crate::change::{Change, Setting, delays, duration, value};
 use crate::rule::{Diagnosis, Rule, Severity};
 
 pub(crate) static NO_EFFECT: Rule = Rule {
@@ -28,7 +28,8 @@ pub(crate) static NO_EFFECT: Rule = Rule {
 struct UnusedSetting {
     fact: String,
     /// Alternative settings that give it an effect or remove it, the best first.
-    settings: Vec<(&'static str, String)>,
+    settings: Vec<Setting>,
+    /// Keys to remove from the text of the policy.
     dropped: Vec<&'static str>,
 }
 
@@ -37,7 +38,7 @@ impl UnusedSetting {
         Self { fact: fact.into(), ..Self::default() }
     }
 
-    fn or(mut self, setting: (&'static str, String)) -> Self {
+    fn or(mut self, setting: Setting) -> Self {
         self.settings.push(setting);
         self
     }
@@ -60,7 +61,7 @@ fn no_effect(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
 
 /// Builds the change that applies alternative `way` of each setting.
 fn change(policy: &Policy, unused: &[UnusedSetting], way: usize) -> Option<Change> {
-    let mut settings: Vec<(&'static str, String)> = Vec::new();
+    let mut settings: Vec<Setting> = Vec::new();
     for setting in unused.iter().filter_map(|unused| unused.settings.get(way).or(unused.settings.last())) {
         settings.retain(|(key, _)| *key != setting.0);
         settings.push(setting.clone());
@@ -76,7 +77,7 @@ fn change(policy: &Policy, unused: &[UnusedSetting], way: usize) -> Option<Chang
 }
 
 fn is_set(word: &str, key: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| name == key)
+    matches!(word.split_once('='), Some((name, _)) if name == key)
 }
 
 /// Returns whether a change leaves every delay the same, with any number of attempts.
@@ -91,28 +92,32 @@ fn changes_nothing(policy: &Policy, change: impl FnOnce(PolicyBuilder) -> Policy
 
 fn growth(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let policy = analysis.policy;
-    let times = |n: u32| duration("cap", policy.base().saturating_mul(n));
+    let longer_cap = duration("cap", policy.base().saturating_mul(10));
     match *policy.backoff() {
         Backoff::Exponential { .. } | Backoff::Linear { .. } if !analysis.grows() => {
             let cap = policy.cap()?;
-            changes_nothing(policy, PolicyBuilder::uncapped).then(|| {
-                let fact = format!("cap={}: the delays do not grow, so the cap is never reached", Compact(cap));
-                UnusedSetting::new(fact).or(value("cap", "none"))
-            })
+            if !changes_nothing(policy, PolicyBuilder::uncapped) {
+                return None;
+            }
+            let fact = format!("cap={}: the delays do not grow, so the cap is never reached", Compact(cap));
+            Some(UnusedSetting::new(fact).or(value("cap", "none")))
         }
         // The default multiplier is not reported.
         Backoff::Exponential { multiplier, .. } if multiplier.to_bits() != 2.0_f64.to_bits() => {
-            let same = |other: f64| changes_nothing(policy, |builder| builder.multiplier(other));
-            (same(2.0) && same(multiplier * 2.0)).then(|| {
-                UnusedSetting::new(format!("multiplier={multiplier}: any other multiplier gives the same delays"))
-                    .or(times(10))
-                    .or(value("multiplier", 2))
-            })
+            for other in [2.0, multiplier * 2.0] {
+                if !changes_nothing(policy, |builder| builder.multiplier(other)) {
+                    return None;
+                }
+            }
+            let fact = format!("multiplier={multiplier}: any other multiplier gives the same delays");
+            Some(UnusedSetting::new(fact).or(longer_cap).or(value("multiplier", 2)))
         }
         Backoff::Linear { step, .. } => {
-            changes_nothing(policy, |builder| builder.step(step.saturating_mul(2))).then(|| {
-                UnusedSetting::new(format!("step={}: the cap leaves no room for it", Compact(step))).or(times(10))
-            })
+            if !changes_nothing(policy, |builder| builder.step(step.saturating_mul(2))) {
+                return None;
+            }
+            let fact = format!("step={}: the cap leaves no room for it", Compact(step));
+            Some(UnusedSetting::new(fact).or(longer_cap))
         }
         _ => None,
     }
@@ -120,79 +125,88 @@ fn growth(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 
 fn floor(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let floor = analysis.policy.floor();
-    let idle = !floor.is_zero() && changes_nothing(analysis.policy, |builder| builder.floor(Duration::ZERO));
-    idle.then(|| {
-        UnusedSetting::new(format!("floor={}: no delay would be shorter without it", Compact(floor)))
-            .or(value("floor", "0s"))
-    })
+    if floor.is_zero() || !changes_nothing(analysis.policy, |builder| builder.floor(Duration::ZERO)) {
+        return None;
+    }
+    let fact = format!("floor={}: no delay would be shorter without it", Compact(floor));
+    Some(UnusedSetting::new(fact).or(value("floor", "0s")))
 }
 
 fn jitter(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (policy, jitter) = (analysis.policy, analysis.policy.jitter());
-    let idle = jitter != Jitter::None
-        && !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop | Backoff::Uniform { .. })
-        && changes_nothing(policy, |builder| builder.jitter(Jitter::None));
-    idle.then(|| {
-        let found = UnusedSetting::new(format!("jitter={jitter}: every interval has a single length"));
-        let found = if policy.floor().is_zero() { found } else { found.or(value("floor", "0s")) };
-        found
-            .or(value("jitter", "full"))
-            .or(duration("cap", policy.base().saturating_mul(10)))
-            .or(value("jitter", "none"))
-    })
+    let has_none =
+        jitter == Jitter::None || matches!(policy.backoff(), Backoff::Zero | Backoff::Stop | Backoff::Uniform { .. });
+    if has_none || !changes_nothing(policy, |builder| builder.jitter(Jitter::None)) {
+        return None;
+    }
+    let mut found = UnusedSetting::new(format!("jitter={jitter}: every interval has a single length"));
+    if !policy.floor().is_zero() {
+        found = found.or(value("floor", "0s"));
+    }
+    let longer_cap = duration("cap", policy.base().saturating_mul(10));
+    Some(found.or(value("jitter", "full")).or(longer_cap).or(value("jitter", "none")))
 }
 
 /// Finds settings for retries of a policy without retries.
 fn without_retry(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
-    const OF_RETRIES: [&str; 6] = ["max-elapsed", "max-hint", "hint", "hint-spread", "throttled-base", "local-base"];
     let policy = analysis.policy;
     let stops = matches!(policy.backoff(), Backoff::Stop);
     if policy.allows_retries() && !stops {
         return None;
     }
-    // `stop` implies one attempt, so a limit of attempts is redundant.
-    let of_stop = stops.then_some("max-attempts");
-    let dropped: Vec<&str> = OF_RETRIES.into_iter().chain(of_stop).filter(|key| is_in_text(policy, key)).collect();
-    (!dropped.is_empty()).then(|| {
-        let fact = format!("{}: the policy makes no retry", dropped.join(", "));
-        UnusedSetting { dropped, ..UnusedSetting::new(fact) }
-    })
+    let mut dropped = vec!["max-elapsed", "max-hint", "hint", "hint-spread", "throttled-base", "local-base"];
+    if stops {
+        // `stop` implies one attempt, so a limit of attempts is redundant.
+        dropped.push("max-attempts");
+    }
+    dropped.retain(|key| is_in_text(policy, key));
+    if dropped.is_empty() {
+        return None;
+    }
+    let fact = format!("{}: the policy makes no retry", dropped.join(", "));
+    Some(UnusedSetting { dropped, ..UnusedSetting::new(fact) })
 }
 
 fn attempts(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (limit, attempts) = (analysis.policy.max_elapsed()?, analysis.attempts()?);
     let made = analysis.known_retries() + 1;
     let (least, _) = analysis.policy.elapsed_bounds(made)?;
-    (made < attempts && least > limit).then(|| {
-        let fact = format!("max-attempts={attempts}: max-elapsed {} leaves time for at most {made}", brief(limit));
-        UnusedSetting::new(fact).or(value("max-attempts", made))
-    })
+    if made >= attempts || least <= limit {
+        return None;
+    }
+    let fact = format!("max-attempts={attempts}: max-elapsed {} leaves time for at most {made}", brief(limit));
+    Some(UnusedSetting::new(fact).or(value("max-attempts", made)))
 }
 
 fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let policy = analysis.policy;
     let limit = policy.max_elapsed()?;
     let half = policy.elapsed_quantile(1, 0.5)?;
-    (policy.allows_retries() && half > limit).then(|| {
-        let (limit, after) = (brief(limit), brief(half));
-        let fact = format!(
-            "max-attempts: half of the calls exceed max-elapsed {limit} before their first retry, which comes after {after}"
-        );
-        let enough = policy.elapsed_bounds(1).map_or(half, |(_, most)| most);
+    if !policy.allows_retries() || half <= limit {
+        return None;
+    }
+    let fact = format!(
+        "max-attempts: half of the calls exceed max-elapsed {} before their first retry, which comes after {}",
+        brief(limit),
+        brief(half)
+    );
+    let enough = policy.elapsed_bounds(1).map_or(half, |(_, most)| most);
+    Some(
         UnusedSetting::new(fact)
             .or(value("spread", "0s"))
             .or(duration("max-elapsed", round_up(enough)))
-            .or(value("max-elapsed", "none"))
-    })
+            .or(value("max-elapsed", "none")),
+    )
 }
 
 fn list(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (Backoff::List(list), Some(attempts)) = (analysis.policy.backoff(), analysis.attempts()) else { return None };
     let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
-    (analysis.policy.allows_retries() && retries < list.len()).then(|| {
-        let fact = format!("delays: {} are listed, but {attempts} attempts use only {retries}", list.len());
-        UnusedSetting::new(fact).or(delays(list.iter().take(retries)))
-    })
+    if !analysis.policy.allows_retries() || retries >= list.len() {
+        return None;
+    }
+    let fact = format!("delays: {} are listed, but {attempts} attempts use only {retries}", list.len());
+    Some(UnusedSetting::new(fact).or(delays(list.iter().take(retries))))
 }
 
 fn hints(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
@@ -204,19 +218,22 @@ fn hints(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
         let fact = "hint=clamp:0s: a hint changes no delay";
         return Some(UnusedSetting::new(fact).or(value("hint", "at-least")));
     }
-    let set = policy.hint_mode() != HintMode::AtLeast || policy.hint_spread() != Ratio::percent(50);
-    (set && policy.max_hint() == Some(Duration::ZERO)).then(|| {
-        UnusedSetting::new("hint, hint-spread: with max-hint 0s every hint ends the call")
-            .or(duration("max-hint", Policy::DEFAULT.max_hint().unwrap_or(Duration::from_secs(300))))
-    })
+    let is_set = policy.hint_mode() != HintMode::AtLeast || policy.hint_spread() != Ratio::percent(50);
+    if !is_set || policy.max_hint() != Some(Duration::ZERO) {
+        return None;
+    }
+    let usual = Policy::DEFAULT.max_hint().unwrap_or(Duration::from_secs(300));
+    let fact = "hint, hint-spread: with max-hint 0s every hint ends the call";
+    Some(UnusedSetting::new(fact).or(duration("max-hint", usual)))
 }
 
 fn stable_after(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let lived = analysis.policy.stable_after()?;
-    (!analysis.restarts_anything()).then(|| {
-        let fact = format!("stable-after={}: neither growing delays nor a limit could be reset", Compact(lived));
-        UnusedSetting::new(fact).or(value("stable-after", "none"))
-    })
+    if analysis.restarts_anything() {
+        return None;
+    }
+    let fact = format!("stable-after={}: neither growing delays nor a limit could be reset", Compact(lived));
+    Some(UnusedSetting::new(fact).or(value("stable-after", "none")))
 }
 
 fn throttled_base(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
@@ -231,10 +248,11 @@ fn local_base(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 }
 
 fn base_of_kind(policy: &Policy, key: &'static str, set: Duration, default: Duration) -> Option<UnusedSetting> {
-    (policy.allows_retries() && is_in_text(policy, key) && set == default).then(|| {
-        let fact = format!("{key}={}: this is the default", Compact(set));
-        UnusedSetting { dropped: vec![key], ..UnusedSetting::new(fact) }
-    })
+    if !policy.allows_retries() || set != default || !is_in_text(policy, key) {
+        return None;
+    }
+    let fact = format!("{key}={}: this is the default", Compact(set));
+    Some(UnusedSetting { dropped: vec![key], ..UnusedSetting::new(fact) })
 }
 
 /// Returns whether the policy's text contains the setting: it differs from its default, or was set to it explicitly.

@@ -21,7 +21,10 @@ pub(crate) static OVERLOAD: Rule = Rule {
 };
 
 fn overload(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let (load, capacity) = rates(analysis).filter(|(load, capacity)| load > capacity)?;
+    let (load, capacity) = rates(analysis)?;
+    if load <= capacity {
+        return None;
+    }
     let fact =
         format!("{load}/s arrive and {capacity}/s are served: at most {} of the calls", percent(capacity / load));
     let advice = "no retry policy, budget or breaker can help: add capacity, or shed load before it reaches the server";
@@ -48,8 +51,12 @@ const LATE: f64 = 0.01;
 const SUGGESTED: f64 = 0.001;
 
 fn timeout_in_queue(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
-    let (load, capacity) = calls_within_capacity(analysis).filter(|(load, capacity)| load < capacity)?;
+    let (load, capacity) = rates(analysis)?;
     let timeout = analysis.context.attempt_timeout?;
+    // S021 reports a load above the capacity.
+    if load >= capacity || analysis.context.purpose == Some(Purpose::Reconnecting) {
+        return None;
+    }
     let (decay, at_zero) = waiting_time(load / capacity);
     // In service times: the time left for waiting, after the round trip and the attempt's own service.
     let left = (timeout.as_secs_f64() - ROUND_TRIP) * capacity - 1.0;
@@ -70,13 +77,6 @@ fn timeout_in_queue(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     );
     let advice = format!("a timeout of at least {}, or more capacity", Compact(enough));
     Some(Diagnosis { facts: vec![fact, command], ..Diagnosis::default() }.advise(advice))
-}
-
-/// Returns the load and the capacity, if calls are made whose load the server can handle.
-fn calls_within_capacity(analysis: &PolicyAnalysis<'_>) -> Option<(f64, f64)> {
-    let connects = analysis.context.purpose == Some(Purpose::Reconnecting);
-    // S021 reports a load above the capacity.
-    rates(analysis).filter(|(load, capacity)| load <= capacity && !connects)
 }
 
 /// Steps of the bisection: a double has no more digits.
@@ -123,27 +123,30 @@ fn stale_queue(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let seconds = |seconds: f64| brief(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let fact =
         format!("{backlog} requests are {} of work; callers wait {}", seconds(backlog / capacity), brief(timeout));
-    let rates = rates(analysis).filter(|(load, capacity)| load < capacity);
-    let lasts = rates.map(|(load, capacity)| {
-        format!(
-            "after a stall that fills it, the server answers no request in time for {}, without a single retry",
-            seconds((backlog - in_time) / (capacity - load))
-        )
-    });
     let shorter = in_time.floor().max(1.0);
-    let command = rates.map(|(load, capacity)| {
-        // Half as long again as it takes to fill the queue, because chance decides how many requests arrive.
-        let down = Duration::try_from_secs_f64((1.5 * backlog / load).ceil()).unwrap_or(Duration::MAX);
-        format!(
-            "simulated by: stagger simulate outage --rate {load}/s --capacity {capacity}/s --timeout {} --down {} --sweep \
-             backlog={backlog},{shorter} -p stop",
-            Compact(timeout),
-            Compact(down)
-        )
-    });
     let advice = format!(
         "a queue of at most {shorter} requests, which the server can answer within the timeout, or a server that drops \
          requests whose callers have given up"
     );
-    Some(Diagnosis::new(fact).and_if_some(lasts).and_if_some(command).advise(advice))
+    let found = Diagnosis::new(fact).advise(advice);
+    let Some((load, capacity)) = rates(analysis) else { return Some(found) };
+    if load >= capacity {
+        return Some(found);
+    }
+    let lasts = seconds((backlog - in_time) / (capacity - load));
+    // Half as long again as it takes to fill the queue, because chance decides how many requests arrive.
+    let down = Duration::try_from_secs_f64((1.5 * backlog / load).ceil()).unwrap_or(Duration::MAX);
+    let command = format!(
+        "simulated by: stagger simulate outage --rate {load}/s --capacity {capacity}/s --timeout {} --down {} --sweep \
+         backlog={backlog},{shorter} -p stop",
+        Compact(timeout),
+        Compact(down)
+    );
+    Some(
+        found
+            .and(format!(
+                "after a stall that fills it, the server answers no request in time for {lasts}, without a single retry"
+            ))
+            .and(command),
+    )
 }
