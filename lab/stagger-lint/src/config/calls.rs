@@ -2,13 +2,14 @@ use core::cell::RefCell;
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 
-use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget, Setting};
+use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget, Setting, Settings};
 use stagger_core::Policy;
 
-use super::circumstances::{Circumstances, SIMULATED, overall};
-use super::draft::{Draft, does};
+use super::circumstances::{Circumstances, SIMULATED, limits_retries, overall};
+use super::draft::{Draft, Remedy, does};
 use super::edits::Editor;
-use super::remedy::{self, Aim, Remedy};
+use super::remedy::{self, Aim};
+use super::translate::span;
 use crate::rules::config::{NO_DELAY, NO_RETRY_BUDGET, NO_TIMEOUT, RETRIES_BY_DEFAULT};
 use crate::{DeploymentContext, Finding, Rule, check};
 
@@ -48,30 +49,23 @@ impl<'a> Calls<'a> {
         let settings = &entry.settings;
         let is_call = entry.kind == EntryKind::Call;
         let is_waited_for = is_call || entry.kind == EntryKind::Step;
-        let span = settings.timeout.and_then(|timeout| timeout.span()).unwrap_or(entry.span);
-        let limits = [settings.timeout, settings.attempt_timeout].into_iter().flatten();
-        let says_none = limits.clone().count() > 0 && limits.into_iter().all(|limit| is_none(&limit));
-        if is_waited_for && says_none {
+        if is_waited_for && has_no_time_limit(settings) {
+            let span = span(settings.timeout).unwrap_or(entry.span);
             drafts.push(self.draft(Draft::new(&NO_TIMEOUT, &entry.path, span), entry, remedy::timeout));
         }
-        let retries = settings.attempts.is_some_and(|attempts| attempts.value != Limit::At(1));
-        if !retries {
+        let Some(attempts) = settings.attempts else { return drafts };
+        if attempts.value == Limit::At(1) {
             return drafts;
         }
-        let by_default = matches!(entry.format, Format::Istio | Format::Nginx | Format::Haproxy)
-            && settings.attempts.is_some_and(|attempts| !attempts.is_stated());
-        if is_call && by_default {
-            drafts.push(self.draft(Draft::new(&RETRIES_BY_DEFAULT, &entry.path, entry.span), entry, remedy::stated));
-        }
-        let is_at_once = settings.base.is_some_and(|base| base.value.is_zero());
-        // What cannot wait can be bounded by few tries in little time, or by a budget.
-        let is_bounded = settings.attempts.is_some_and(|attempts| attempts.value == Limit::At(2))
-            && settings.timeout.is_some_and(|timeout| !is_none(&timeout));
-        let has_budget = settings.budget.is_some_and(|budget| budget.value != RetryBudget::Unlimited);
-        if is_call && is_at_once && !is_bounded && !has_budget {
-            drafts.push(self.draft(Draft::new(&NO_DELAY, &entry.path, entry.span), entry, remedy::delay));
-        }
         if is_call {
+            let has_default = matches!(entry.format, Format::Istio | Format::Nginx | Format::Haproxy);
+            if has_default && !attempts.is_stated() {
+                let draft = Draft::new(&RETRIES_BY_DEFAULT, &entry.path, entry.span);
+                drafts.push(self.draft(draft, entry, remedy::stated));
+            }
+            if retries_at_once(settings) {
+                drafts.push(self.draft(Draft::new(&NO_DELAY, &entry.path, entry.span), entry, remedy::delay));
+            }
             drafts.extend(self.budget(entry));
         }
         drafts.extend(self.policy(entry));
@@ -84,7 +78,10 @@ impl<'a> Calls<'a> {
     }
 
     fn budget(&mut self, entry: &Entry) -> Option<Draft> {
-        let budget = entry.settings.budget.filter(|_| remedy::has_budget(entry.format))?;
+        let budget = entry.settings.budget?;
+        if !remedy::has_budget(entry.format) {
+            return None;
+        }
         let what = match budget.value {
             RetryBudget::Unlimited => "no limit of the retries of all calls".to_owned(),
             RetryBudget::Concurrent(most) if most >= NO_LIMIT => {
@@ -97,9 +94,7 @@ impl<'a> Calls<'a> {
             return None;
         }
         let span = budget.span().unwrap_or(entry.span);
-        let draft = Draft::new(&NO_RETRY_BUDGET, &entry.path, span).fact(what);
-        let Remedy { text, advice, edits } = remedy::budget(entry, self.editor);
-        Some(draft.advise(advice).edits(text, edits))
+        Some(Draft::new(&NO_RETRY_BUDGET, &entry.path, span).fact(what).remedy(remedy::budget(entry, self.editor)))
     }
 
     /// Applies the rules for policies: those whose findings can be mended in a file of this system, and those that find
@@ -113,7 +108,7 @@ impl<'a> Calls<'a> {
         } else if !self.simulated.contains(&policy.to_string()) {
             known.requests = None;
         }
-        let plain = self.checked.findings(&policy, &stated);
+        let stated_findings = self.checked.findings(&policy, &stated);
         let found = self.checked.findings(&policy, &known);
         let overall = overall(entry);
         let is_reported = |rule: &Rule| match rule.code() {
@@ -121,29 +116,55 @@ impl<'a> Calls<'a> {
             "S012" => shorter.is_some(),
             // A budget is one of calls.
             "S016" if entry.kind == EntryKind::Restart => false,
-            code => {
-                let is_usual = entry.kind != EntryKind::Restart && is_for(entry, code, overall);
-                is_usual || plain.iter().all(|found| found.rule() != rule)
-            }
+            code if entry.kind != EntryKind::Restart && is_for(entry, code, overall) => true,
+            // What is known beside the file makes the difference.
+            _ => stated_findings.iter().all(|found| found.rule() != rule),
         };
-        let drafts = found.iter().filter(|found| is_reported(found.rule())).map(|found| {
-            let place = match found.rule().code() {
-                "S012" | "S013" => settings.timeout.and_then(|timeout| timeout.span()),
-                "S016" => settings.budget.and_then(|budget| budget.span()),
-                _ => settings.attempts.and_then(|attempts| attempts.span()),
+        let mut drafts = Vec::new();
+        for finding in found.iter().filter(|found| is_reported(found.rule())) {
+            let place = match finding.rule().code() {
+                "S012" | "S013" => span(settings.timeout),
+                "S016" => span(settings.budget),
+                _ => span(settings.attempts),
             };
-            let draft = Draft::new(found.rule(), &entry.path, place.unwrap_or(entry.span)).fact(does(entry));
-            let aim = Aim { finding: found, deadline: known.deadline, shorter };
-            let Remedy { text, advice, edits } = remedy::of_policy(&aim, entry, self.editor);
-            draft.facts(found.facts().iter().cloned()).advise(advice).edits(text, edits)
-        });
-        drafts.collect()
+            let aim = Aim { finding, deadline: known.deadline, shorter };
+            drafts.push(
+                Draft::new(finding.rule(), &entry.path, place.unwrap_or(entry.span))
+                    .fact(does(entry))
+                    .facts(finding.facts().iter().cloned())
+                    .remedy(remedy::of_policy(&aim, entry, self.editor)),
+            );
+        }
+        drafts
     }
 
     fn draft(&self, draft: Draft, entry: &Entry, remedy: fn(&Entry, &Editor<'_>) -> Remedy) -> Draft {
-        let Remedy { text, advice, edits } = remedy(entry, self.editor);
-        draft.fact(does(entry)).advise(advice).edits(text, edits)
+        draft.fact(does(entry)).remedy(remedy(entry, self.editor))
     }
+}
+
+/// Returns whether the file, or a default of the system, says that neither a call nor an attempt ends in time.
+fn has_no_time_limit(settings: &Settings) -> bool {
+    match (settings.timeout, settings.attempt_timeout) {
+        (None, None) => false,
+        (Some(limit), None) | (None, Some(limit)) => is_none(&limit),
+        (Some(overall), Some(each)) => is_none(&overall) && is_none(&each),
+    }
+}
+
+/// Returns whether calls are retried without a delay, and nothing bounds these retries: few tries in little time, or a
+/// budget.
+fn retries_at_once(settings: &Settings) -> bool {
+    match settings.base {
+        Some(base) if base.value.is_zero() => {}
+        _ => return false,
+    }
+    if let (Some(attempts), Some(timeout)) = (settings.attempts, settings.timeout) {
+        if attempts.value == Limit::At(2) && !is_none(&timeout) {
+            return false;
+        }
+    }
+    !limits_retries(settings)
 }
 
 /// Returns whether a finding about a policy can be mended in such a file.

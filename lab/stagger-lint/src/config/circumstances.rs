@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::HashSet;
 
-use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget};
+use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget, Settings};
 
 use crate::context::Fact;
 use crate::{Budgeted, DeploymentContext, Idempotency};
@@ -45,23 +45,27 @@ pub(super) struct Circumstances {
 impl Circumstances {
     /// Adds what is given to what the file says of an entry. The file has the last word about its own limits.
     pub(super) fn of(entry: &Entry, given: &DeploymentContext) -> Self {
-        let overall = overall(entry);
-        let stated =
-            attempt_timeout(entry).into_iter().fold(DeploymentContext::default(), DeploymentContext::attempt_timeout);
-        let stated = overall.into_iter().fold(stated, DeploymentContext::deadline);
-        let stated = if entry.may_repeat_unsafe == Some(true) { stated.idempotency(Idempotency::No) } else { stated };
+        let mut stated = DeploymentContext {
+            attempt_timeout: attempt_timeout(entry),
+            deadline: overall(entry),
+            ..DeploymentContext::default()
+        };
+        if entry.may_repeat_unsafe == Some(true) {
+            stated.idempotency = Some(Idempotency::No);
+        }
         let mut known = stated;
-        let used = Fact::ALL.into_iter().filter(|fact| fact.is_in(given) && refused(*fact, given, entry).is_none());
-        for fact in used {
-            fact.add(given, &mut known);
+        for fact in Fact::ALL {
+            if fact.is_in(given) && refused(fact, given, entry).is_none() {
+                fact.add(given, &mut known);
+            }
         }
         // What the system ends by itself outlasts no longer limit.
-        let ends = ends_after(entry);
-        let cuts = |limit: &Duration| ends.is_none_or(|ends| ends > *limit);
-        known.lease = known.lease.filter(cuts);
-        known.invocation = known.invocation.filter(cuts);
-        let deadline = known.deadline.filter(|_| given.deadline.is_some());
-        let shorter = [deadline, known.lease, known.invocation].into_iter().flatten().filter(cuts).min();
+        let ends = ends_after(entry).unwrap_or(Duration::MAX);
+        known.lease = known.lease.filter(|limit| ends > *limit);
+        known.invocation = known.invocation.filter(|limit| ends > *limit);
+        let deadline = if given.deadline.is_some() { known.deadline } else { None };
+        let limits = [deadline, known.lease, known.invocation];
+        let shorter = limits.into_iter().flatten().filter(|limit| ends > *limit).min();
         if known != stated && known.budget.is_none() && refused(Fact::Budget, given, entry).is_some() {
             known.budget = Some(Budgeted::Yes);
         }
@@ -71,13 +75,15 @@ impl Circumstances {
 
 /// Returns the facts that are used by none of these entries, with the reason of the first.
 pub(super) fn unused(entries: &[Entry], given: &DeploymentContext) -> Vec<UnusedFact> {
-    let given_facts = Fact::ALL.into_iter().filter(|fact| fact.is_in(given));
-    let unused = given_facts.filter_map(|fact| {
-        let mut reasons = entries.iter().map(|entry| refused(fact, given, entry));
-        let first = reasons.next().unwrap_or(Some("the file says nothing about retries"))?;
-        reasons.all(|reason| reason.is_some()).then_some(UnusedFact { fact, reason: first })
-    });
-    let mut unused: Vec<_> = unused.collect();
+    let mut unused = Vec::new();
+    for fact in Fact::ALL.into_iter().filter(|fact| fact.is_in(given)) {
+        // `None` if one of the entries uses it.
+        let reasons: Option<Vec<_>> = entries.iter().map(|entry| refused(fact, given, entry)).collect();
+        if let Some(reasons) = reasons {
+            let reason = reasons.first().copied().unwrap_or("the file says nothing about retries");
+            unused.push(UnusedFact { fact, reason });
+        }
+    }
     let policies: HashSet<_> = entries.iter().filter_map(|entry| Some(entry.policy()?.to_string())).collect();
     if Fact::Requests.is_in(given) && policies.len() > SIMULATED {
         let reason = "more than 64 policies of the file differ: only the first of them are simulated under this load";
@@ -88,8 +94,6 @@ pub(super) fn unused(entries: &[Entry], given: &DeploymentContext) -> Vec<Unused
 
 /// Returns why the fact is not used for an entry, if it is not.
 fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'static str> {
-    let settings = &entry.settings;
-    let has_budget = settings.budget.is_some_and(|budget| budget.value != RetryBudget::Unlimited);
     match entry.kind {
         EntryKind::Probe => return Some("the file has probes alone, which are not calls"),
         EntryKind::Limit => return Some("the file limits retries, and has none itself"),
@@ -98,7 +102,7 @@ fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'sta
     if entry.policy().is_none() {
         return Some("the file does not say how often, or after which delays, calls are retried");
     }
-    if settings.never_retries() {
+    if entry.settings.never_retries() {
         return Some("nothing in the file is retried");
     }
     match fact {
@@ -108,7 +112,7 @@ fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'sta
         Fact::AttemptTimeout if attempt_timeout(entry).is_some() => {
             Some("the file, or a default of the system, limits an attempt")
         }
-        Fact::Budget if has_budget => {
+        Fact::Budget if limits_retries(&entry.settings) => {
             Some("the file, or a default of the system, limits the retries of all calls together")
         }
         Fact::Idempotency if given.idempotency == Some(Idempotency::No) && entry.may_repeat_unsafe == Some(false) => {
@@ -120,14 +124,19 @@ fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'sta
 
 /// Returns the time limit of a call with all its attempts.
 pub(super) fn overall(entry: &Entry) -> Option<Duration> {
-    entry.settings.timeout.and_then(|timeout| timeout.value.at())
+    entry.settings.timeout?.value.at()
+}
+
+/// Returns whether something limits the retries of all calls together.
+pub(super) fn limits_retries(settings: &Settings) -> bool {
+    matches!(settings.budget, Some(budget) if budget.value != RetryBudget::Unlimited)
 }
 
 /// Returns the time limit of an attempt. One that is only that of the whole call says nothing about attempts.
 pub(super) fn attempt_timeout(entry: &Entry) -> Option<Duration> {
     let limit = entry.settings.attempt_timeout?;
     let Limit::At(length) = limit.value else { return None };
-    (limit.is_stated() || overall(entry) != Some(length)).then_some(length)
+    if limit.is_stated() || overall(entry) != Some(length) { Some(length) } else { None }
 }
 
 /// Returns when the system has ended a call. A limit of nginx ends the series of attempts, and not the last of them.

@@ -47,14 +47,27 @@ impl Draft {
     /// Sets what the file should say, and the edits that write it.
     pub(super) fn edits(mut self, text: impl Into<String>, edits: Vec<Edit>) -> Self {
         let text = text.into();
-        self.fix = (!text.is_empty() || !edits.is_empty()).then_some(Fix { text, edits });
+        self.fix = if text.is_empty() && edits.is_empty() { None } else { Some(Fix { text, edits }) };
         self
+    }
+
+    /// Sets advice, text and edits.
+    pub(super) fn remedy(self, remedy: Remedy) -> Self {
+        self.advise(remedy.advice).edits(remedy.text, remedy.edits)
     }
 
     pub(super) fn finding(&self) -> Option<FileFinding> {
         let finding = Finding::with_advice(self.rule, self.facts.clone(), &self.advice)?;
         Some(FileFinding { finding, path: self.path.clone(), place: Some(place(self.span)), fix: self.fix.clone() })
     }
+}
+
+/// What the file should say, in words, and the edits that write it.
+#[derive(Default)]
+pub(super) struct Remedy {
+    pub(super) text: String,
+    pub(super) advice: String,
+    pub(super) edits: Vec<Edit>,
 }
 
 /// Returns a place of the reader as one of the lint.
@@ -74,15 +87,19 @@ pub(super) fn does(entry: &Entry) -> String {
         Some(Limit::None) => format!("makes {} without limit", what(entry.kind)),
         None => format!("does not say how many {} it makes", what(entry.kind)),
     };
-    let delays = delays(entry).into_iter();
-    let each = limit(settings.attempt_timeout).map(|limit| format!("each of at most {limit}"));
-    let all = limit(settings.timeout).map(|limit| format!("all within {limit}"));
     let system = match entry.format {
         Format::Grpc => "gRPC".to_owned(),
         format => format.to_string(),
     };
-    let parts = [format!("{system} {attempts}")].into_iter().chain(delays).chain(each).chain(all);
-    parts.collect::<Vec<_>>().join(", ")
+    let mut parts = vec![format!("{system} {attempts}")];
+    parts.extend(delays(entry));
+    if let Some(limit) = limit(settings.attempt_timeout) {
+        parts.push(format!("each of at most {limit}"));
+    }
+    if let Some(limit) = limit(settings.timeout) {
+        parts.push(format!("all within {limit}"));
+    }
+    parts.join(", ")
 }
 
 const fn what(kind: EntryKind) -> &'static str {
@@ -98,18 +115,26 @@ fn limit(setting: Option<Setting<Limit<Duration>>>) -> Option<String> {
 
 fn delays(entry: &Entry) -> Option<String> {
     let policy = entry.policy()?;
-    let retries = policy.max_attempts().map_or(u32::MAX, |attempts| attempts.get() - 1);
+    let retries = match policy.max_attempts() {
+        Some(attempts) => attempts.get() - 1,
+        None => u32::MAX,
+    };
     let bounds: Vec<_> = (1..=SHOWN.min(retries)).map_while(|retry| policy.bounds(retry)).collect();
     let (first, last) = (bounds.first()?, bounds.last()?);
     if last.1.is_zero() {
         return Some("at once".to_owned());
     }
-    let next = policy.bounds(SHOWN + 1).filter(|_| retries > SHOWN);
+    let next = if retries > SHOWN { policy.bounds(SHOWN + 1) } else { None };
     if bounds.iter().chain(&next).all(|bound| bound == first) {
         return Some(format!("{} apart", from_to(*first)));
     }
     let shown: Vec<_> = bounds.iter().map(|bounds| from_to(*bounds)).collect();
-    let shown = shown.join(", ");
-    let cap = policy.cap().map_or(String::new(), |cap| format!(" up to {}", brief(cap)));
-    Some(if next.is_some() { format!("after {shown} and so on{cap}") } else { format!("after {shown}") })
+    let mut text = format!("after {}", shown.join(", "));
+    if next.is_some() {
+        text += " and so on";
+        if let Some(cap) = policy.cap() {
+            text += &format!(" up to {}", brief(cap));
+        }
+    }
+    Some(text)
 }

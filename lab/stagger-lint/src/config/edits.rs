@@ -46,20 +46,33 @@ impl<'a> Editor<'a> {
 
     /// Returns the bytes of a part, without passing over all that is before it.
     fn bytes(&self, span: Span) -> Range<usize> {
-        let byte = |line: usize, column: usize| {
-            let start = line.checked_sub(1).and_then(|line| self.starts.get(line)).copied().unwrap_or(self.text.len());
-            let line = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
-            start + line.char_indices().nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at)
-        };
-        let (start, end) = (byte(span.start.line, span.start.column), byte(span.end.line, span.end.column));
+        let (start, end) = (self.byte(span.start.line, span.start.column), self.byte(span.end.line, span.end.column));
         start.min(self.text.len())..end.clamp(start, self.text.len())
+    }
+
+    fn byte(&self, line: usize, column: usize) -> usize {
+        let text = self.line(line);
+        // Lines count from 1; there is no line 0.
+        let start = match line.checked_sub(1) {
+            Some(line) if line < self.starts.len() => self.starts[line],
+            _ => self.text.len(),
+        };
+        start + text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at)
+    }
+
+    /// Returns a line, which count from 1; an empty one behind the end.
+    fn line(&self, number: usize) -> &'a str {
+        self.lines.get(number.saturating_sub(1)).copied().unwrap_or_default()
     }
 
     /// Returns the name of a field, as it is written.
     pub(super) fn key(&self, span: Span) -> &'a str {
         let written = self.text[self.bytes(span)].lines().next().unwrap_or_default();
-        let end = written.find([':', '=']).or_else(|| written.find(char::is_whitespace)).unwrap_or(written.len());
-        written[..end].trim().trim_matches('"')
+        let key = match written.split_once([':', '=']).or(written.split_once(char::is_whitespace)) {
+            Some((key, _)) => key,
+            None => written,
+        };
+        key.trim().trim_matches('"')
     }
 
     /// Returns a field with its name spelled as that of another: with hyphens, or as it is.
@@ -90,9 +103,8 @@ impl<'a> Editor<'a> {
     /// Replaces the value of a field, whose key and value are on one line.
     pub(super) fn replace(&self, span: Span, line: &Line) -> Vec<Edit> {
         let written = &self.text[self.bytes(span)];
-        let Some(at) = written.find([':', '=']).or_else(|| written.trim_end().rfind(char::is_whitespace)) else {
-            return Vec::new();
-        };
+        let end_of_key = written.find([':', '=']).or(written.trim_end().rfind(char::is_whitespace));
+        let Some(at) = end_of_key else { return Vec::new() };
         let rest = written[at + 1..].trim_start();
         let start = written.len() - rest.len();
         let quote = match rest.chars().next() {
@@ -123,14 +135,14 @@ impl<'a> Editor<'a> {
 
     /// Inserts lines behind another, indented as the line that follows it if that is indented more.
     pub(super) fn line_after(&self, line: usize, text: &str) -> Vec<Edit> {
-        let own = self.indent(line);
-        let next = self.lines.get(line).filter(|next| !next.trim().is_empty()).map(|_| self.indent(line + 1));
-        let indent = next.filter(|next| next.len() > own.len()).unwrap_or(own);
+        let next_is_deeper =
+            !self.line(line + 1).trim().is_empty() && self.indent(line + 1).len() > self.indent(line).len();
+        let indent = if next_is_deeper { self.indent(line + 1) } else { self.indent(line) };
         let text = text.replace('\n', &format!("\n{indent}"));
         if line < self.lines.len() {
             return vec![self.at(line + 1, 1, format!("{indent}{text}\n"))];
         }
-        let end = self.lines.get(line.saturating_sub(1)).map_or(0, |line| line.chars().count());
+        let end = self.line(line).chars().count();
         vec![self.at(line, end + 1, format!("\n{indent}{text}"))]
     }
 
@@ -159,14 +171,14 @@ impl<'a> Editor<'a> {
                 return vec![self.at(number, column, format!("{}, ", self.written(line)))];
             }
         }
-        let below = self.lines.iter().enumerate().skip(number);
-        let next = below.map(|(at, text)| (at + 1, *text)).find(|(_, text)| {
-            let text = text.trim();
-            !text.is_empty() && !text.starts_with('#') && !text.starts_with("//")
-        });
-        let Some((at, next)) = next else { return Vec::new() };
-        let column = next.chars().take_while(|character| character.is_whitespace()).count() + 1;
-        self.insert(at, column, &self.written(line))
+        for below in number + 1..=self.lines.len() {
+            let text = self.line(below).trim();
+            let is_comment = text.starts_with('#') || text.starts_with("//");
+            if !text.is_empty() && !is_comment {
+                return self.insert(below, self.indent(below).chars().count() + 1, &self.written(line));
+            }
+        }
+        Vec::new()
     }
 
     /// Inserts a field behind the brace that begins a part.
@@ -178,7 +190,7 @@ impl<'a> Editor<'a> {
     /// Removes a field that has a line of its own.
     pub(super) fn remove(&self, span: Span) -> Vec<Edit> {
         let bytes = self.bytes(span);
-        let line = self.lines.get(span.start.line.saturating_sub(1)).copied().unwrap_or_default();
+        let line = self.line(span.start.line);
         if span.start.line != span.end.line || line.trim() != &self.text[bytes] || self.is_json {
             return Vec::new();
         }
@@ -231,16 +243,18 @@ impl<'a> Editor<'a> {
 
     /// Inserts a field beside the last one of this name that begins above a part of it, or with it.
     pub(super) fn beside_above(&self, span: Span, key: &str, line: &Line) -> Vec<Edit> {
-        let last = span.start.line.min(self.lines.len());
-        let found = self.lines[..last].iter().enumerate().rev().find_map(|(at, text)| {
-            let start = text.find(&format!("\"{key}\"")).or_else(|| text.find(&format!("{key}:")))?;
-            Some((at + 1, text[..start].chars().count() + 1))
-        });
-        found.map_or_else(Vec::new, |(at, column)| self.insert(at, column, &self.written(line)))
+        let (quoted, plain) = (format!("\"{key}\""), format!("{key}:"));
+        for number in (1..=span.start.line.min(self.lines.len())).rev() {
+            let text = self.line(number);
+            if let Some(start) = text.find(&quoted).or(text.find(&plain)) {
+                return self.insert(number, text[..start].chars().count() + 1, &self.written(line));
+            }
+        }
+        Vec::new()
     }
 
     /// Returns how many limits of the retries at once a file of Envoy has.
-    pub(super) fn limits(&self) -> usize {
+    pub(super) fn count_limits(&self) -> usize {
         let count = || self.text.matches("max_retries").count() + self.text.matches("maxRetries").count();
         *self.limits.get_or_init(count)
     }
@@ -252,14 +266,13 @@ impl<'a> Editor<'a> {
 
     /// Replaces a whole line.
     pub(super) fn replace_line(&self, line: usize, text: &str) -> Vec<Edit> {
-        let end = self.lines.get(line.saturating_sub(1)).map_or(0, |line| line.chars().count());
+        let end = self.line(line).chars().count();
         vec![Edit { place: Place::new((line, 1), (line, end + 1)), text: text.to_owned() }]
     }
 
     /// Inserts before a field: on a line of its own, or with a comma in a mapping of one line.
     fn insert(&self, line: usize, column: usize, text: &str) -> Vec<Edit> {
-        let before = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        let before: String = before.chars().take(column.saturating_sub(1)).collect();
+        let before: String = self.line(line).chars().take(column.saturating_sub(1)).collect();
         if before.trim_end().ends_with(['{', ',']) {
             return vec![self.at(line, column, format!("{text}, "))];
         }
@@ -282,7 +295,6 @@ impl<'a> Editor<'a> {
     }
 
     fn indent(&self, line: usize) -> String {
-        let line = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        line.chars().take_while(|character| character.is_whitespace()).collect()
+        self.line(line).chars().take_while(|character| character.is_whitespace()).collect()
     }
 }

@@ -7,7 +7,8 @@ use super::circumstances::{UnusedFact, unused};
 use super::draft::Draft;
 use super::edits::Editor;
 use super::processes;
-use super::remedy::{self, Remedy};
+use super::remedy;
+use crate::file::Fix;
 use crate::rules::config::{BINDS_NOTHING, FIELD_WITHOUT_EFFECT, REFUSED_VALUE};
 use crate::{DeploymentContext, FileFinding};
 
@@ -31,7 +32,7 @@ impl ConfigFile {
     pub fn read(name: impl Into<String>, text: impl Into<String>, format: Option<Format>) -> Result<Self, ReadError> {
         let text: String = text.into();
         // The reader counts columns without the mark of UTF-8.
-        let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
         let entries = read(&text, format)?;
         Ok(Self { name: name.into(), text, format, entries })
     }
@@ -88,28 +89,33 @@ impl ConfigFile {
         let checked = Checked::default();
         let drafts = self.drafts(context, &checked);
         let before: HashSet<_> = drafts.iter().map(Draft::key).collect();
+        // Returns whether the finding goes with a fix, and no other comes.
+        let helps = |fix: &Fix, key: &str| {
+            let fixed = fix.applied_to(&self.text).map(|fixed| Self::read("", fixed, self.format));
+            let Some(Ok(fixed)) = fixed else { return false };
+            let after = fixed.drafts(context, &checked);
+            after.iter().all(|draft| draft.key() != key && before.contains(draft.key()))
+        };
         let mut left = READ_AGAIN;
-        // With the load, it is known what the lack of a limit means.
-        let shown = drafts
-            .iter()
-            .filter(|draft| draft.rule.code() != "C012" || !before.contains(&*format!("S016 {}", draft.path)));
-        let findings = shown.filter_map(|draft| {
-            let mut found = draft.finding()?;
-            let Some(fix) = found.fix.as_mut().filter(|fix| !fix.edits.is_empty()) else { return Some(found) };
-            let is_tried = left >= self.text.len();
-            left = left.saturating_sub(self.text.len());
-            let helps = || {
-                let fixed = Self::read("", fix.applied_to(&self.text)?, self.format).ok()?;
-                let after = fixed.drafts(context, &checked);
-                let after: HashSet<_> = after.iter().map(|draft| draft.key().to_owned()).collect();
-                Some(!after.contains(draft.key()) && after.iter().all(|key| before.contains(key.as_str())))
-            };
-            if !is_tried || helps() != Some(true) {
-                fix.edits.clear();
+        let mut findings = Vec::new();
+        for draft in &drafts {
+            // With the load, it is known what the lack of a limit means.
+            if draft.rule.code() == "C012" && before.contains(&*format!("S016 {}", draft.path)) {
+                continue;
             }
-            Some(found)
-        });
-        findings.collect()
+            let Some(mut found) = draft.finding() else { continue };
+            if let Some(fix) = &mut found.fix {
+                if !fix.edits.is_empty() {
+                    let is_tried = left >= self.text.len();
+                    left = left.saturating_sub(self.text.len());
+                    if !is_tried || !helps(fix, draft.key()) {
+                        fix.edits.clear();
+                    }
+                }
+            }
+            findings.push(found);
+        }
+        findings
     }
 
     /// Returns which facts about the deployment change nothing in this file, and why: each is used by no entry of it.
@@ -170,14 +176,8 @@ fn remarks(entry: &Entry, editor: &Editor<'_>) -> Vec<Draft> {
         let field = editor.key(remark.span);
         let draft = Draft::new(rule, &remark.path, remark.span).fact(format!("{field}: {}", remark.text));
         Some(match remark.kind {
-            RemarkKind::NoEffect if !is_whole => {
-                let Remedy { text, advice, edits } = remedy::ineffective(remark, editor);
-                draft.advise(advice).edits(text, edits)
-            }
-            RemarkKind::Hazard => {
-                let Remedy { text, advice, edits } = remedy::hazard(entry, remark, editor);
-                draft.advise(advice).edits(text, edits)
-            }
+            RemarkKind::NoEffect if !is_whole => draft.remedy(remedy::ineffective(remark, editor)),
+            RemarkKind::Hazard => draft.remedy(remedy::hazard(entry, remark, editor)),
             RemarkKind::NoEffect => draft.advise("name it where it is to apply, or remove it"),
             _ => draft.advise("write a value that the system accepts"),
         })

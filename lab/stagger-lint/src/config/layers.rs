@@ -3,6 +3,7 @@ use core::time::Duration;
 use stagger_config::{Entry, EntryKind, Format, Limit};
 use stagger_core::text::Compact;
 
+use super::circumstances::overall;
 use super::draft::{Draft, does};
 use super::file::ConfigFile;
 use crate::FileFinding;
@@ -54,7 +55,7 @@ struct Call<'a> {
 pub fn check_layers(files: &[ConfigFile]) -> Vec<(usize, FileFinding)> {
     let layers = [Layer::Edge, Layer::Workflow, Layer::Library, Layer::Mesh];
     let calls: Vec<_> = layers.into_iter().filter_map(|layer| strongest(files, layer)).collect();
-    let Some(inner) = calls.last().filter(|_| calls.len() > 1) else { return Vec::new() };
+    let [_, .., inner] = &calls[..] else { return Vec::new() };
     let product: f64 = calls.iter().map(|call| call.attempts).product();
     let each = calls.iter().map(|call| {
         let (name, line) = (&files[call.file].name(), call.entry.span.start.line);
@@ -69,23 +70,39 @@ pub fn check_layers(files: &[ConfigFile]) -> Vec<(usize, FileFinding)> {
         .fact(format!("a server that fails receives each call {times}"))
         .advise("retry in one of these layers, best in the outermost that knows what may be repeated; or limit the others by a budget")
         .finding();
-    let inverted = calls.windows(2).filter_map(|pair| Some((pair[1].file, inverted(&pair[0], &pair[1])?)));
-    found.map(|found| (inner.file, found)).into_iter().chain(inverted.collect::<Vec<_>>()).collect()
+    let mut findings = Vec::new();
+    if let Some(found) = found {
+        findings.push((inner.file, found));
+    }
+    for pair in calls.windows(2) {
+        if let Some(found) = inverted(&pair[0], &pair[1]) {
+            findings.push((pair[1].file, found));
+        }
+    }
+    findings
 }
 
 fn strongest(files: &[ConfigFile], layer: Layer) -> Option<Call<'_>> {
-    let entries =
-        files.iter().enumerate().flat_map(|(file, config)| config.entries.iter().map(move |entry| (file, entry)));
-    let calls = entries.filter_map(|(file, entry)| {
-        let is_call = matches!(entry.kind, EntryKind::Call | EntryKind::Step) && Layer::of(entry.format) == Some(layer);
-        let attempts = match entry.settings.attempts?.value {
-            Limit::At(attempts) => f64::from(attempts),
-            Limit::None => f64::INFINITY,
-        };
-        (is_call && attempts > 1.0).then_some(Call { layer, file, entry, attempts })
-    });
-    // The first of equal ones.
-    calls.reduce(|best, call| if call.attempts > best.attempts { call } else { best })
+    let mut strongest: Option<Call<'_>> = None;
+    for (file, config) in files.iter().enumerate() {
+        for entry in &config.entries {
+            let is_call = matches!(entry.kind, EntryKind::Call | EntryKind::Step);
+            if !is_call || Layer::of(entry.format) != Some(layer) {
+                continue;
+            }
+            let attempts = match entry.settings.attempts.map(|attempts| attempts.value) {
+                Some(Limit::At(attempts)) => f64::from(attempts),
+                Some(Limit::None) => f64::INFINITY,
+                None => continue,
+            };
+            // The first of equal ones counts.
+            let most = strongest.as_ref().map_or(1.0, |call| call.attempts);
+            if attempts > most {
+                strongest = Some(Call { layer, file, entry, attempts });
+            }
+        }
+    }
+    strongest
 }
 
 fn inverted(outer: &Call<'_>, inner: &Call<'_>) -> Option<FileFinding> {
@@ -108,9 +125,9 @@ fn inverted(outer: &Call<'_>, inner: &Call<'_>) -> Option<FileFinding> {
 /// Returns the longest time that all attempts of a call take.
 fn longest(entry: &Entry) -> Option<Duration> {
     let settings = &entry.settings;
-    let overall = settings.timeout.and_then(|timeout| timeout.value.at());
-    let attempts = settings.attempts?.value.at();
-    let each = settings.attempt_timeout.and_then(|limit| limit.value.at());
-    let all = attempts.zip(each).map(|(attempts, each)| each.saturating_mul(attempts));
-    overall.into_iter().chain(all).min()
+    let all = match (settings.attempts?.value, settings.attempt_timeout.map(|limit| limit.value)) {
+        (Limit::At(attempts), Some(Limit::At(each))) => Some(each.saturating_mul(attempts)),
+        _ => None,
+    };
+    [overall(entry), all].into_iter().flatten().min()
 }

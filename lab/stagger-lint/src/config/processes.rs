@@ -7,6 +7,7 @@ use stagger_core::text::Compact;
 
 use super::draft::{Draft, does};
 use super::edits::{Editor, Line};
+use super::translate::span;
 use crate::file::Edit;
 use crate::rules::config::{GIVES_UP, IMPATIENT_PROBE, LIMIT_UNREACHABLE};
 
@@ -25,7 +26,7 @@ pub(super) fn restart(entry: &Entry, editor: &Editor<'_>) -> Option<Draft> {
     let settings = &entry.settings;
     let attempts = settings.attempts?;
     let delay = settings.base.map_or(Duration::ZERO, |base| base.value);
-    let grows = settings.cap.is_some_and(|cap| cap.value != Limit::None) && settings.multiplier.is_some();
+    let grows = settings.multiplier.is_some() && matches!(settings.cap.map(|cap| cap.value), Some(Limit::At(_)));
     // The reader tells a limit that is turned off from one that is out of reach.
     let is_unreachable = entry.remarks.iter().any(|remark| remark.text.contains("never reached"));
     let (rule, fact) = match attempts.value {
@@ -39,7 +40,7 @@ pub(super) fn restart(entry: &Entry, editor: &Editor<'_>) -> Option<Draft> {
         ),
         _ => return None,
     };
-    let place = attempts.span().or(settings.base.and_then(|base| base.span())).unwrap_or(entry.span);
+    let place = attempts.span().or(span(settings.base)).unwrap_or(entry.span);
     let (text, edits) = growing(entry, editor, delay);
     let draft = Draft::new(rule, &entry.path, place).fact(does(entry)).fact(fact);
     let advice = "let the delay grow instead of giving up, from systemd 254 on; systemd has no jitter, so spread what starts on many \
@@ -52,7 +53,7 @@ fn growing(entry: &Entry, editor: &Editor<'_>, delay: Duration) -> (String, Vec<
     let mut wanted = vec![STEPS.to_owned(), LONGEST_DELAY.to_owned()];
     let mut edits = Vec::new();
     let start = "RestartSec=1s";
-    match entry.settings.base.and_then(|base| base.span()) {
+    match span(entry.settings.base) {
         Some(span) if delay < Duration::from_secs(1) || delay >= LONGEST => {
             edits.extend(editor.replace_line(span.start.line, start));
         }
@@ -94,7 +95,7 @@ pub(super) fn probe(entry: &Entry, editor: &Editor<'_>) -> Option<Draft> {
     let failures = settings.attempts?.value.at()?;
     let after = period.value.saturating_mul(failures);
     let line = Line::plain("timeoutSeconds", PATIENT.min(period.value).as_secs().max(2).to_string());
-    let member = settings.attempts.and_then(|attempts| attempts.span()).or(period.span());
+    let member = span(settings.attempts).or(period.span());
     let edits = match (limit.span(), member) {
         (Some(span), _) => editor.replace(span, &line),
         (None, Some(member)) => editor.before(member, &line),

@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 
-use stagger_config::{Entry, EntryKind, Format, Limit, Remark, Span};
+use stagger_config::{Entry, EntryKind, Format, Limit, Remark};
 use stagger_core::text::Compact;
 
+use super::draft::Remedy;
 use super::edits::{Editor, Line};
-use super::translate::{self, beside, milliseconds, nginx_time, notation};
+use super::translate::{self, beside, milliseconds, nginx_time, notation, span};
 use crate::analysis::brief;
 use crate::change::Change;
 use crate::file::Edit;
@@ -20,14 +21,6 @@ pub(super) struct Aim<'a> {
     pub(super) deadline: Option<Duration>,
     /// The time limit that is given, if the system lets a call last longer.
     pub(super) shorter: Option<Duration>,
-}
-
-/// What the file should say, in words, and the edits that write it.
-#[derive(Default)]
-pub(super) struct Remedy {
-    pub(super) text: String,
-    pub(super) advice: String,
-    pub(super) edits: Vec<Edit>,
 }
 
 impl Remedy {
@@ -47,9 +40,10 @@ impl Remedy {
 
 /// Takes away what has no effect: a word of a list, or the whole line.
 pub(super) fn ineffective(remark: &Remark, editor: &Editor<'_>) -> Remedy {
-    let word = remark.text.split('`').nth(1);
-    if let Some((value, edits)) = word.and_then(|word| editor.without_word(remark.span, word)) {
-        return Remedy { text: value, advice: "remove the word, or correct it".to_owned(), edits };
+    if let Some(word) = word_in_backticks(remark) {
+        if let Some((text, edits)) = editor.without_word(remark.span, word) {
+            return Remedy { text, advice: "remove the word, or correct it".to_owned(), edits };
+        }
     }
     Remedy { edits: editor.remove(remark.span), ..Remedy::words("remove the line, or write what it needs") }
 }
@@ -58,19 +52,19 @@ pub(super) fn ineffective(remark: &Remark, editor: &Editor<'_>) -> Remedy {
 pub(super) fn hazard_rule(entry: &Entry, remark: &Remark) -> &'static Rule {
     match entry.format {
         Format::Kubernetes => &RUNS_PILE_UP,
-        Format::Nginx if condition(remark).is_some() => &REJECTIONS_RETRIED,
+        Format::Nginx if word_in_backticks(remark).is_some() => &REJECTIONS_RETRIED,
         _ => &MAKES_WORSE,
     }
 }
 
-/// Returns the condition that a remark is about: a word in backticks.
-fn condition(remark: &Remark) -> Option<&str> {
+/// Returns the word or the condition that a remark is about.
+fn word_in_backticks(remark: &Remark) -> Option<&str> {
     remark.text.split('`').nth(1)
 }
 
 /// Mends what makes a failure worse.
 pub(super) fn hazard(entry: &Entry, remark: &Remark, editor: &Editor<'_>) -> Remedy {
-    match (entry.format, condition(remark)) {
+    match (entry.format, word_in_backticks(remark)) {
         (Format::Nginx, Some(condition)) => {
             let (left, edits) = editor.without(remark.span, &format!(" {condition}"));
             let name = editor.key(remark.span);
@@ -108,9 +102,8 @@ pub(super) fn timeout(entry: &Entry, editor: &Editor<'_>) -> Remedy {
 /// Limits the time of a call to a length.
 fn within(length: Duration, entry: &Entry, editor: &Editor<'_>) -> Remedy {
     const ADVICE: &str = "limit the time of the whole call, to less than its caller waits";
-    let stated = entry.settings.timeout.and_then(|timeout| timeout.span());
     let written = notation(entry.format, length);
-    match (entry.format, stated, written) {
+    match (entry.format, span(entry.settings.timeout), written) {
         (Format::Nginx, ..) => {
             let (text, edits) = nginx_time(length, entry, editor).unwrap_or_default();
             let advice = "limit the time for all servers; an attempt that has begun lasts until its read_timeout";
@@ -158,11 +151,13 @@ pub(super) fn stated(entry: &Entry, editor: &Editor<'_>) -> Remedy {
 pub(super) fn delay(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     match entry.format {
         Format::Nginx => {
-            // A directive that is there twice is an error.
-            let tries = translate::attempts(2, entry, editor);
-            let limit = entry.settings.timeout.is_none_or(|timeout| timeout.value == Limit::None);
-            let time = limit.then(|| nginx_time(Duration::from_secs(10), entry, editor)).flatten();
-            let (texts, edits): (Vec<_>, Vec<_>) = tries.into_iter().chain(time).unzip();
+            let mut written = Vec::from_iter(translate::attempts(2, entry, editor));
+            match entry.settings.timeout {
+                // A directive that is there twice is an error.
+                Some(timeout) if timeout.value != Limit::None => {}
+                _ => written.extend(nginx_time(Duration::from_secs(10), entry, editor)),
+            }
+            let (texts, edits): (Vec<_>, Vec<_>) = written.into_iter().unzip();
             Remedy::directive(
                 &texts.join("\n"),
                 merged(edits.concat()),
@@ -202,11 +197,15 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         }
         Format::Envoy => {
             let line = Line::plain("retry_budget", ENVOY);
-            // Of several clusters, the span is that of the first.
-            let is_one =
-                |span: &Span| matches!(editor.key(*span), "max_retries" | "maxRetries") && editor.limits() == 1;
-            let stated = entry.settings.budget.and_then(|budget| budget.span()).filter(is_one);
-            let edits = stated.map_or_else(Vec::new, |span| editor.replace_text(span, &editor.written(&line)));
+            let edits = match span(entry.settings.budget) {
+                // Of several clusters, the span is that of the first.
+                Some(span)
+                    if matches!(editor.key(span), "max_retries" | "maxRetries") && editor.count_limits() == 1 =>
+                {
+                    editor.replace_text(span, &editor.written(&line))
+                }
+                _ => Vec::new(),
+            };
             let advice = "write a budget below circuit_breakers.thresholds, in place of max_retries";
             Remedy::line(editor, &line, edits, advice)
         }
@@ -270,8 +269,10 @@ fn jitter(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         Format::Resilience4j => Line::plain("enableRandomizedWait", "true"),
         _ => return jitter_of_dapr(entry, editor),
     };
-    let stated = entry.settings.jitter.and_then(|jitter| jitter.span());
-    let edits = stated.map_or_else(|| beside(entry, editor, &line), |span| editor.replace(span, &line));
+    let edits = match span(entry.settings.jitter) {
+        Some(span) => editor.replace(span, &line),
+        None => beside(entry, editor, &line),
+    };
     Remedy::line(editor, &line, edits, "draw the delays at random")
 }
 
@@ -282,10 +283,13 @@ fn jitter_of_dapr(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     let policy = Line::text("policy", "exponential");
     let length = settings.base.map_or(LONGEST, |base| base.value).max(LONGEST);
     let longest = Line::text("maxInterval", Compact(length).to_string());
-    let shape = settings.multiplier.and_then(|multiplier| multiplier.span());
-    let delay = settings.base.and_then(|base| base.span());
-    let mut edits = shape.map_or_else(|| beside(entry, editor, &policy), |span| editor.replace(span, &policy));
-    edits.extend(delay.into_iter().flat_map(|span| editor.replace_text(span, &editor.written(&longest))));
+    let mut edits = match span(settings.multiplier) {
+        Some(span) => editor.replace(span, &policy),
+        None => beside(entry, editor, &policy),
+    };
+    if let Some(delay) = span(settings.base) {
+        edits.extend(editor.replace_text(delay, &editor.written(&longest)));
+    }
     let text = format!("{}\n{}", editor.written(&policy), editor.written(&longest));
     let advice = "let the delays grow, which Dapr then draws at random; `duration` has no effect there";
     Remedy { text, advice: advice.to_owned(), edits }
@@ -320,12 +324,13 @@ fn attempt_timeout(deadline: Option<Duration>, entry: &Entry, editor: &Editor<'_
         return Remedy::words(ADVICE);
     };
     let delays = longest_delays(entry, attempts);
-    let Some(left) = overall.checked_sub(delays).filter(|left| !left.is_zero()) else {
+    let left = overall.saturating_sub(delays);
+    if left.is_zero() {
         return Remedy::words(format!(
             "make fewer attempts: the delays between them alone take up to {}",
             brief(delays)
         ));
-    };
+    }
     let length = share(left, attempts);
     let seconds = || format!("{}s", length.as_secs_f64());
     let line = match entry.format {
@@ -338,8 +343,7 @@ fn attempt_timeout(deadline: Option<Duration>, entry: &Entry, editor: &Editor<'_
         Format::Linkerd => Line::text("retry.linkerd.io/timeout", milliseconds(length)),
         _ => return Remedy::words(format!("{ADVICE}: {} each", Compact(length))),
     };
-    let stated = settings.attempt_timeout.and_then(|limit| limit.span());
-    let edits = match (stated, entry.format) {
+    let edits = match (span(settings.attempt_timeout), entry.format) {
         (Some(span), _) => editor.replace(span, &line),
         (None, Format::DotNet) => {
             let section = Line::plain("AttemptTimeout", format!("{{ {} }}", editor.written(&line)));

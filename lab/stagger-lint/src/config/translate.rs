@@ -25,7 +25,7 @@ pub(super) fn setting(key: &str, value: &str, entry: &Entry, editor: &Editor<'_>
 /// Writes the maximum number of attempts.
 pub(super) fn attempts(most: u32, entry: &Entry, editor: &Editor<'_>) -> Option<Written> {
     let retries = most.saturating_sub(1);
-    let stated = entry.settings.attempts.and_then(|attempts| attempts.span());
+    let stated = span(entry.settings.attempts);
     let (name, count) = match entry.format {
         Format::Envoy => ("num_retries", retries),
         Format::Istio | Format::GatewayApi => ("attempts", retries),
@@ -43,10 +43,10 @@ pub(super) fn attempts(most: u32, entry: &Entry, editor: &Editor<'_>) -> Option<
         }
         Format::Haproxy => {
             let text = format!("retries {retries}");
-            let edits = stated.map_or_else(
-                || editor.line_after(entry.span.start.line, &text),
-                |span| editor.replace_text(span, &text),
-            );
+            let edits = match stated {
+                Some(span) => editor.replace_text(span, &text),
+                None => editor.line_after(entry.span.start.line, &text),
+            };
             return Some((text, edits));
         }
         _ => return None,
@@ -64,15 +64,18 @@ pub(super) fn attempts(most: u32, entry: &Entry, editor: &Editor<'_>) -> Option<
 
 /// Writes how long nginx passes a request on to other servers.
 pub(super) fn nginx_time(length: Duration, entry: &Entry, editor: &Editor<'_>) -> Option<Written> {
-    let stated = entry.settings.timeout.and_then(|timeout| timeout.span());
-    Some(nginx(&format!("timeout {}", notation(Format::Nginx, length)?), stated, entry, editor))
+    let directive = format!("timeout {}", notation(Format::Nginx, length)?);
+    Some(nginx(&directive, span(entry.settings.timeout), entry, editor))
 }
 
 /// Writes a directive of nginx, in place of the one that is there: twice in a block is an error.
 fn nginx(directive: &str, stated: Option<Span>, entry: &Entry, editor: &Editor<'_>) -> Written {
     let pass = editor.key(entry.span);
     let text = format!("{}_next_upstream_{directive};", pass.strip_suffix("_pass").unwrap_or("proxy"));
-    let edits = stated.map_or_else(|| editor.line_before(entry.span, &text), |span| editor.replace_text(span, &text));
+    let edits = match stated {
+        Some(span) => editor.replace_text(span, &text),
+        None => editor.line_before(entry.span, &text),
+    };
     (text, edits)
 }
 
@@ -117,14 +120,15 @@ pub(super) fn milliseconds(length: Duration) -> String {
 /// Inserts a field into the mapping of the retries.
 pub(super) fn beside(entry: &Entry, editor: &Editor<'_>, line: &Line) -> Vec<Edit> {
     let settings = &entry.settings;
-    let members = [
-        settings.attempts.and_then(|setting| setting.span()),
-        settings.base.and_then(|setting| setting.span()),
-        settings.multiplier.and_then(|setting| setting.span()),
-    ];
+    let members = [span(settings.attempts), span(settings.base), span(settings.multiplier)];
     match members.into_iter().flatten().next() {
         Some(member) => editor.before(member, &editor.spelled_like(member, line)),
         None if entry.span.start.line == entry.span.end.line => editor.below(entry.span, line),
         None => editor.inside(entry.span, line),
     }
+}
+
+/// Returns where a setting is written; `None` if it is a default.
+pub(super) fn span<T>(setting: Option<Setting<T>>) -> Option<Span> {
+    setting?.span()
 }

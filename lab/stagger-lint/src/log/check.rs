@@ -17,16 +17,17 @@ use stagger_sim::{GoodnessOfFit, QuantileCurve};
 #[must_use]
 pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
     let groups = groups(log);
-    [
-        equal_delays(&groups),
-        policy.and_then(|policy| beyond_bounds(log, policy)),
-        synchronized(log),
-        endless_retries(log, policy),
-        policy.and_then(|policy| policy_mismatch(&groups, policy)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let mut findings = Vec::new();
+    findings.extend(equal_delays(&groups));
+    if let Some(policy) = policy {
+        findings.extend(beyond_bounds(log, policy));
+    }
+    findings.extend(synchronized(log));
+    findings.extend(endless_retries(log, policy));
+    if let Some(policy) = policy {
+        findings.extend(policy_mismatch(&groups, policy));
+    }
+    findings
 }
 
 /// The delays before each retry, sorted; under `None` the delays whose retry is unknown.
@@ -51,17 +52,22 @@ const FEWEST: usize = 8;
 const CLUSTERED: f64 = 0.5;
 
 fn equal_delays(groups: &Groups) -> Option<Finding> {
-    let facts: Vec<String> = groups
-        .iter()
-        .filter(|(_, delays)| delays.len() >= FEWEST && delays.last() > Some(&Duration::ZERO))
-        .filter_map(|(retry, delays)| {
-            let (share, most) = clustered(delays);
-            let which = retry.map_or("all delays".to_owned(), before);
-            let (many, share_text, most) = (delays.len(), percent(share), brief(most));
-            (share >= CLUSTERED)
-                .then(|| format!("{which}: {share_text} of {many} are equal to others; most often {most}"))
-        })
-        .collect();
+    let mut facts = Vec::new();
+    for (retry, delays) in groups {
+        if delays.len() < FEWEST || delays.last() == Some(&Duration::ZERO) {
+            continue;
+        }
+        let (share, most) = clustered(delays);
+        if share < CLUSTERED {
+            continue;
+        }
+        let which = match retry {
+            Some(retry) => before(*retry),
+            None => "all delays".to_owned(),
+        };
+        let (many, share, most) = (delays.len(), percent(share), brief(most));
+        facts.push(format!("{which}: {share} of {many} are equal to others; most often {most}"));
+    }
     let advice = "set jitter=full in the policy that produced the delays, and cap before the draw, not after it";
     Finding::with_advice(&EQUAL_DELAYS, facts, advice)
 }
@@ -73,22 +79,27 @@ const RETRIES: u32 = 64;
 fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
     let mut known: HashMap<Option<u32>, Option<(Duration, Duration)>> = HashMap::new();
     let mut bounds = |retry: Option<u32>| *known.entry(retry).or_insert_with(|| bounds_of(policy, retry));
-    let outside: Vec<(&LogEntry, Option<(Duration, Duration)>)> = log
-        .entries
-        .iter()
-        .map(|entry| (entry, bounds(entry.retry)))
-        .filter(|(entry, bounds)| {
-            let widened =
-                |(least, most): (Duration, Duration)| least.saturating_sub(TOLERANCE)..=most.saturating_add(TOLERANCE);
-            !bounds.is_some_and(|bounds| widened(bounds).contains(&entry.delay))
-        })
-        .collect();
+    let mut outside: Vec<(&LogEntry, Option<(Duration, Duration)>)> = Vec::new();
+    for entry in &log.entries {
+        let bounds = bounds(entry.retry);
+        match bounds {
+            Some((least, most))
+                if entry.delay >= least.saturating_sub(TOLERANCE) && entry.delay <= most.saturating_add(TOLERANCE) => {}
+            _ => outside.push((entry, bounds)),
+        }
+    }
     let (first, bounds) = outside.first()?;
-    let could = bounds.map_or("no such retry".to_owned(), from_to);
-    let place = first.retry.map_or(String::new(), |retry| format!(" {}", before(retry)));
+    let allowed = match bounds {
+        Some(bounds) => from_to(*bounds),
+        None => "no such retry".to_owned(),
+    };
+    let place = match first.retry {
+        Some(retry) => format!(" {}", before(retry)),
+        None => String::new(),
+    };
     let facts = vec![
         format!("{} of {} delays", outside.len(), log.entries.len()),
-        format!("line {}: {}{place}; the policy allows {could}", first.line, brief(first.delay)),
+        format!("line {}: {}{place}; the policy allows {allowed}", first.line, brief(first.delay)),
     ];
     let advice = "compare the running policy with this one, and check for hints of the server";
     Finding::with_advice(&BEYOND_BOUNDS, facts, advice)
@@ -119,7 +130,10 @@ fn synchronized(log: &Log) -> Option<Finding> {
     let (mut times, mut delays): (Vec<Duration>, Vec<Duration>) = last.into_values().unzip();
     times.sort_unstable();
     delays.sort_unstable();
-    let period = delays.get(delays.len() / 2).copied().filter(|period| !period.is_zero())?;
+    let period = *delays.get(delays.len() / 2)?;
+    if period.is_zero() {
+        return None;
+    }
     let (clients, length) = (times.len() as f64, resultant(&times, period));
     if times.len() < FEWEST || length < IN_PHASE || (-clients * length * length).exp() > SIGNIFICANCE {
         return None;
@@ -137,14 +151,25 @@ fn synchronized(log: &Log) -> Option<Finding> {
 const ENDLESS: u32 = 50;
 
 fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
-    let limit = policy.and_then(Policy::max_attempts).map(|attempts| attempts.get() - 1);
-    let most = limit.unwrap_or(ENDLESS - 1);
-    let longest = log.entries.iter().filter(|entry| entry.retry > Some(most)).max_by_key(|entry| entry.retry)?;
-    let client = longest.client.as_deref().map_or(String::new(), |client| format!(" of {}", printable(client)));
-    let retry = longest.retry.unwrap_or(0);
-    let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
-    let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];
-    Finding::with_advice(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them")
+    let longest = log.entries.iter().max_by_key(|entry| entry.retry)?;
+    let retry = longest.retry?;
+    let attempts = match policy {
+        Some(policy) => policy.max_attempts(),
+        None => None,
+    };
+    let limit = attempts.map(|attempts| attempts.get() - 1);
+    if retry <= limit.unwrap_or(ENDLESS - 1) {
+        return None;
+    }
+    let mut fact = format!("line {}: retry {retry}", longest.line);
+    if let Some(client) = &longest.client {
+        fact += &format!(" of {}", printable(client));
+    }
+    if let Some(limit) = limit {
+        fact += &format!("; the policy allows {limit}");
+    }
+    let advice = "set max-attempts or max-elapsed in the policy that produced them";
+    Finding::with_advice(&ENDLESS_RETRIES, vec![fact], advice)
 }
 
 /// Minimum number of delays to test a distribution.
@@ -153,16 +178,17 @@ const FEWEST_DRAWS: usize = 20;
 const FALSE_ALARM: f64 = 0.001;
 
 fn policy_mismatch(groups: &Groups, policy: &Policy) -> Option<Finding> {
-    let fits: Vec<(u32, usize, GoodnessOfFit)> = groups
-        .iter()
-        .filter(|(_, delays)| delays.len() >= FEWEST_DRAWS)
-        .filter_map(|(retry, delays)| {
-            let retry = (*retry)?;
-            let bounds = policy.bounds(retry).filter(|(least, most)| least < most)?;
-            let curve = QuantileCurve::new(|shares| policy.quantiles(retry, shares))?;
-            Some((retry, delays.len(), GoodnessOfFit::new(&curve, bounds, delays)))
-        })
-        .collect();
+    let mut fits: Vec<(u32, usize, GoodnessOfFit)> = Vec::new();
+    for (retry, delays) in groups {
+        let Some(retry) = *retry else { continue };
+        let Some(bounds) = policy.bounds(retry) else { continue };
+        if delays.len() < FEWEST_DRAWS || bounds.0 >= bounds.1 {
+            continue;
+        }
+        let Some(curve) = QuantileCurve::new(|shares| policy.quantiles(retry, shares)) else { continue };
+        fits.push((retry, delays.len(), GoodnessOfFit::new(&curve, bounds, delays)));
+    }
+    // Each fit has two chances of a false alarm: the distance, and the ends.
     let threshold = FALSE_ALARM / (2 * fits.len()).max(1) as f64;
     let fact = |(retry, many, fit): &(u32, usize, GoodnessOfFit)| {
         let (distance, p) = (fit.distance, fit.p_value.min(fit.p_ends));

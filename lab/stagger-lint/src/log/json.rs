@@ -88,10 +88,14 @@ fn from_object(line: usize, fields: Fields) -> Result<Line, String> {
 
 /// Parses a time of the log, as the length of time since the Unix epoch.
 fn since_epoch(time: &Value) -> Result<Duration, String> {
-    let parsed = time.as_str().and_then(|text| humantime::parse_rfc3339(text).ok());
-    parsed
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-        .ok_or_else(|| format!("time is {time}; expected one like \"2026-01-31T12:00:00.5Z\""))
+    if let Some(text) = time.as_str() {
+        if let Ok(time) = humantime::parse_rfc3339(text) {
+            if let Ok(since) = time.duration_since(UNIX_EPOCH) {
+                return Ok(since);
+            }
+        }
+    }
+    Err(format!("time is {time}; expected one like \"2026-01-31T12:00:00.5Z\""))
 }
 
 fn name(client: Value) -> Result<String, String> {

@@ -122,7 +122,7 @@ impl Columns {
         let named = |word: &str| NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(word));
         let columns: Vec<&str> = words(line).map(named).collect::<Option<_>>()?;
         let twice = columns.iter().enumerate().any(|(at, column)| columns[..at].contains(column));
-        (columns.contains(&"delay") && !twice).then_some(Self(columns))
+        if columns.contains(&"delay") && !twice { Some(Self(columns)) } else { None }
     }
 
     /// Parses a line; an error says what was expected.
@@ -182,9 +182,14 @@ fn read_sentence(line: usize, text: &str) -> Option<LogEntry> {
     let verb = words.iter().position(waits)?;
     let place = words[verb..].iter().position(|word| matches!(bare(word), "in" | "for" | "after"))? + verb;
     let delay = delay(bare(words.get(place + 1)?), words.get(place + 2).map(|unit| bare(unit)))?;
-    let attempt = words[..verb].iter().position(|word| bare(word) == "attempt");
-    let number = attempt.and_then(|attempt| bare(words.get(attempt + 1)?).split(['/', ':']).next()?.parse().ok());
-    Some(LogEntry { line, delay, client: None, retry: number.filter(|retry| *retry > 0), time: None })
+
+    let mut retry = None;
+    if let Some(number) = words[..verb].iter().skip_while(|word| bare(word) != "attempt").nth(1) {
+        // Of `2/5` and of `2:`, the number is what comes first.
+        let number = bare(number).split(['/', ':']).next().unwrap_or_default();
+        retry = number.parse().ok().filter(|number| *number > 0);
+    }
+    Some(LogEntry { line, delay, client: None, retry, time: None })
 }
 
 /// Returns a word without the punctuation around it.
