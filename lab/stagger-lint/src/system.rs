@@ -34,27 +34,34 @@ use crate::{Finding, Rule};
 /// Checks a file by the [rules](crate::Rule::all) for systems. Returns the findings, ordered by code.
 #[must_use]
 pub fn check(file: &SystemFile) -> Vec<FileFinding> {
-    let checked = Checked::new(file);
-    let edges = 0..checked.layout.edges.len();
-    let services = 0..checked.layout.services.len();
-    let multiply = edges.clone().filter_map(|edge| checked.attempts_multiply(edge));
-    let inverted = edges.clone().filter_map(|edge| checked.timeout_inverted(edge));
-    let unguarded = edges.clone().filter_map(|edge| checked.unguarded_retries(edge));
-    let dropped = edges.filter_map(|edge| checked.deadline_dropped(edge));
-    let gains = services.clone().filter_map(|service| checked.loop_gain(service));
-    let stale = services.filter_map(|service| checked.stale_queue(service));
-    multiply.chain(inverted).chain(unguarded).chain(dropped).chain(gains).chain(stale).collect()
+    type Check<'a> = fn(&SystemAnalysis<'a>, usize) -> Option<FileFinding>;
+    let of_edges: [Check<'_>; 4] = [
+        SystemAnalysis::attempts_multiply,
+        SystemAnalysis::timeout_inverted,
+        SystemAnalysis::unguarded_retries,
+        SystemAnalysis::deadline_dropped,
+    ];
+    let of_services: [Check<'_>; 2] = [SystemAnalysis::loop_gain, SystemAnalysis::stale_queue];
+    let analysis = SystemAnalysis::new(file);
+    let mut findings = Vec::new();
+    for check in of_edges {
+        findings.extend((0..analysis.layout.edges.len()).filter_map(|edge| check(&analysis, edge)));
+    }
+    for check in of_services {
+        findings.extend((0..analysis.layout.services.len()).filter_map(|service| check(&analysis, service)));
+    }
+    findings
 }
 
 /// A file, with what is known about its system without a run.
-struct Checked<'a> {
+struct SystemAnalysis<'a> {
     file: &'a SystemFile,
     layout: SystemLayout,
     /// The paths of the edges.
     paths: Vec<String>,
 }
 
-impl<'a> Checked<'a> {
+impl<'a> SystemAnalysis<'a> {
     fn new(file: &'a SystemFile) -> Self {
         Self { file, layout: file.system().layout(), paths: file.edge_paths() }
     }
@@ -82,7 +89,10 @@ impl<'a> Checked<'a> {
     fn way_to(&self, nth: usize) -> Vec<usize> {
         let worst = |edge: &usize| self.layout.edges[*edge].worst_attempts_per_request;
         let above = self.callers(nth).max_by(|a, b| worst(a).total_cmp(&worst(b)));
-        let mut way = above.map_or_else(Vec::new, |above| self.way_to(above));
+        let mut way = match above {
+            Some(above) => self.way_to(above),
+            None => Vec::new(),
+        };
         way.push(nth);
         way
     }
@@ -94,7 +104,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-impl Checked<'_> {
+impl SystemAnalysis<'_> {
     fn attempts_multiply(&self, nth: usize) -> Option<FileFinding> {
         if !self.multiplies(nth) {
             return None;
@@ -132,27 +142,36 @@ impl Checked<'_> {
         if drops && below.iter().all(|&below| self.layout.edges[below].hands_on_deadline) {
             return None;
         }
-        let mut calls = below.iter().map(|&below| longest_calls(&self.layout.edges[below]));
-        let needed = calls.try_fold(Duration::ZERO, |sum, calls| Some(sum.saturating_add(calls?)));
-        if needed.is_some_and(|needed| needed <= edge.timeout) {
-            return None;
-        }
-        let each = below.iter().map(|&below| {
-            let edge = &self.layout.edges[below];
-            let calls =
-                if edge.calls > 1 && !edge.is_parallel { format!("{} calls of ", edge.calls) } else { String::new() };
-            let most = longest_calls(edge).map_or("any time".to_owned(), |most| format!("up to {}", length(most)));
-            let (attempts, limit) = (counted(attempts(edge)), Compact(edge.timeout));
-            format!("{}: {calls}{attempts} of {limit} each take {most} with their delays", self.name(below))
-        });
-        let waits = format!("{} waits {} for {}", self.name(nth), Compact(edge.timeout), to.name);
-        let own = below.iter().filter(|&&below| !self.layout.edges[below].hands_on_deadline);
+        let mut needed = Some(Duration::ZERO);
+        let mut facts = vec![format!("{} waits {} for {}", self.name(nth), Compact(edge.timeout), to.name)];
         let mut changes =
             vec![Change { table: format!("tier.{}", to.name), key: "stale", value: "\"hopeless\"".to_owned() }];
-        changes.extend(own.map(|&below| self.of_edge(below, "deadline", "\"hand-on\"".to_owned())));
+        for &below in &below {
+            let edge = &self.layout.edges[below];
+            let longest = longest_calls(edge);
+            needed = match (needed, longest) {
+                (Some(needed), Some(longest)) => Some(needed.saturating_add(longest)),
+                _ => None,
+            };
+            let calls =
+                if edge.calls > 1 && !edge.is_parallel { format!("{} calls of ", edge.calls) } else { String::new() };
+            let most = match longest {
+                Some(longest) => format!("up to {}", length(longest)),
+                None => "any time".to_owned(),
+            };
+            let (attempts, limit) = (counted(attempts(edge)), Compact(edge.timeout));
+            let name = self.name(below);
+            facts.push(format!("{name}: {calls}{attempts} of {limit} each take {most} with their delays"));
+            if !edge.hands_on_deadline {
+                changes.push(self.of_edge(below, "deadline", "\"hand-on\"".to_owned()));
+            }
+        }
+        if matches!(needed, Some(needed) if needed <= edge.timeout) {
+            return None;
+        }
         let path = format!("{}.timeout", self.paths[nth]);
         let help = "or shorter time limits and fewer attempts below, so that all of them fit";
-        finding(self.file, &TIMEOUT_INVERTED, &path, [waits].into_iter().chain(each).collect(), &changes, help)
+        finding(self.file, &TIMEOUT_INVERTED, &path, facts, &changes, help)
     }
 
     fn unguarded_retries(&self, nth: usize) -> Option<FileFinding> {
@@ -198,7 +217,10 @@ impl Checked<'_> {
 
     fn loop_gain(&self, service: usize) -> Option<FileFinding> {
         let gain = *self.file.system().loop_gains().get(service)?;
-        let edge = gain.mend_first.filter(|_| gain.sustains_overload())?;
+        if !gain.sustains_overload() {
+            return None;
+        }
+        let edge = gain.mend_first?;
         let name = &self.layout.services[service].name;
         let facts = vec![
             format!("{name}: a loop gain of {:.2} at {}/s of the users", gain.gain, number(self.file.system().rate())),
@@ -208,22 +230,31 @@ impl Checked<'_> {
                 gain.gain_after_mending
             ),
         ];
-        let budget = || self.of_edge(edge, "budget", BUDGET.to_owned());
-        let stand_down = || self.of_edge(edge, "nested", "\"stand-down\"".to_owned());
-        let one_attempt = || self.of_edge(edge, "policy", "\"stop\"".to_owned());
-        let is_nested = self.layout.edges[edge].from.is_some();
-        let candidates =
-            if is_nested { [stand_down(), budget(), one_attempt()] } else { [budget(), one_attempt(), one_attempt()] };
-        let gain_with = |change: &Change| {
-            let fixed = with_fix(self.file, &fix(self.file, core::slice::from_ref(change)))?;
-            fixed.system().loop_gains().get(service).map(|gain| gain.gain)
-        };
+        let mut changes = vec![];
+        if self.layout.edges[edge].from.is_some() {
+            changes.push(self.of_edge(edge, "nested", "\"stand-down\"".to_owned()));
+        }
+        changes.push(self.of_edge(edge, "budget", BUDGET.to_owned()));
+        changes.push(self.of_edge(edge, "policy", "\"stop\"".to_owned()));
         // The first that suffices, or else the one that leaves least.
-        let measured = candidates.map(|change| (gain_with(&change).unwrap_or(f64::INFINITY), change));
-        let (left, change) =
-            measured.into_iter().reduce(|best, next| if best.0 > 1.0 && next.0 < best.0 { next } else { best })?;
+        let (mut left, mut best) = (f64::INFINITY, 0);
+        for (at, change) in changes.iter().enumerate() {
+            let gain = self.gain_with(change, service).unwrap_or(f64::INFINITY);
+            if gain < left {
+                (left, best) = (gain, at);
+            }
+            if left <= 1.0 {
+                break;
+            }
+        }
         let help = if left > 1.0 { "not enough alone: check again, and mend the edge that is named then" } else { "" };
-        finding(self.file, &LOOP_GAIN, &self.policy(edge), facts, &[change], help)
+        finding(self.file, &LOOP_GAIN, &self.policy(edge), facts, &changes[best..=best], help)
+    }
+
+    /// Returns the loop gain of a service after a change; `None` if the file cannot be changed so.
+    fn gain_with(&self, change: &Change, service: usize) -> Option<f64> {
+        let fixed = with_fix(self.file, &fix(self.file, core::slice::from_ref(change)))?;
+        Some(fixed.system().loop_gains().get(service)?.gain)
     }
 
     fn stale_queue(&self, service: usize) -> Option<FileFinding> {
@@ -232,26 +263,28 @@ impl Checked<'_> {
         let callers = self.layout.edges.iter().filter(|edge| edge.to == service);
         let shortest = callers.min_by_key(|edge| patience(edge))?;
         let in_time = (of.capacity * patience(shortest).as_secs_f64()).floor().max(1.0);
-        let useless = of.backlog.map(|backlog| (f64::from(backlog) - in_time) / (of.capacity - of.load).max(0.0));
-        let is_short = useless.is_some_and(|seconds| seconds <= shortest.timeout.as_secs_f64());
-        if !of.does_stale_work || work <= patience(shortest) || is_short {
+        if !of.does_stale_work || work <= patience(shortest) {
             return None;
         }
-        let held = match of.backlog {
-            None => format!("the queue of {} has no bound; callers wait {}", of.name, Compact(shortest.timeout)),
-            Some(backlog) => format!(
-                "{backlog} attempts are {} of work for {}; callers wait {}",
-                length(work),
-                of.name,
-                Compact(shortest.timeout)
-            ),
+        let waits = Compact(shortest.timeout);
+        let facts = match of.backlog {
+            None => vec![format!("the queue of {} has no bound; callers wait {waits}", of.name)],
+            Some(backlog) => {
+                let seconds = (f64::from(backlog) - in_time) / (of.capacity - of.load).max(0.0);
+                if seconds <= shortest.timeout.as_secs_f64() {
+                    return None;
+                }
+                let lasts = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+                vec![
+                    format!("{backlog} attempts are {} of work for {}; callers wait {waits}", length(work), of.name),
+                    format!("once it is full, it answers nothing in time for {}", lasting(lasts)),
+                ]
+            }
         };
-        let lasts = useless.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
-        let facts = lasts.map(|lasts| format!("once it is full, it answers nothing in time for {}", lasting(lasts)));
         let path = format!("tier.{}.backlog", of.name);
         let change = Change { table: format!("tier.{}", of.name), key: "backlog", value: number(in_time) };
         let help = "or stale = \"hopeless\", which drops what cannot be back in time";
-        finding(self.file, &STALE_QUEUE, &path, [held].into_iter().chain(facts).collect(), &[change], help)
+        finding(self.file, &STALE_QUEUE, &path, facts, &[change], help)
     }
 
     fn of_edge(&self, nth: usize, key: &'static str, value: String) -> Change {
@@ -282,21 +315,23 @@ fn attempts(edge: &EdgeLayout) -> f64 {
 /// delay is as long as it can be; `None` without a bound.
 fn longest_calls(edge: &EdgeLayout) -> Option<Duration> {
     let attempts = attempts(edge);
-    let all = attempts.is_finite().then(|| {
+    let mut all = None;
+    if attempts.is_finite() {
         // A policy has at most u32::MAX attempts.
-        let delays = edge.policy.elapsed_bounds((attempts as u32).saturating_sub(1)).map(|bounds| bounds.1);
-        edge.timeout.saturating_mul(attempts as u32).saturating_add(delays.unwrap_or_default())
-    });
+        let attempts = attempts as u32;
+        let delays = edge.policy.elapsed_bounds(attempts.saturating_sub(1)).map(|bounds| bounds.1);
+        all = Some(edge.timeout.saturating_mul(attempts).saturating_add(delays.unwrap_or_default()));
+    }
     // No retry starts later, and none is interrupted.
     let limit = edge.policy.max_elapsed().map(|most| most.saturating_add(edge.timeout));
-    let longest = all.into_iter().chain(limit).min()?;
+    let longest = [all, limit].into_iter().flatten().min()?;
     Some(longest.saturating_mul(if edge.is_parallel { 1 } else { edge.calls }))
 }
 
 /// Returns how long a service works on a full queue: the longest possible time if it has no bound.
 fn queued_work(service: &ServiceLayout) -> Duration {
-    let work = service.backlog.map(|backlog| Duration::try_from_secs_f64(f64::from(backlog) / service.capacity));
-    work.and_then(Result::ok).unwrap_or(Duration::MAX)
+    let Some(backlog) = service.backlog else { return Duration::MAX };
+    Duration::try_from_secs_f64(f64::from(backlog) / service.capacity).unwrap_or(Duration::MAX)
 }
 
 /// Returns how much of the time limit of an edge a queue may take: what the messages leave of it.
@@ -347,8 +382,13 @@ fn finding(
     help: &str,
 ) -> Option<FileFinding> {
     let lines = changes.iter().map(|change| format!("{} in {}", change.line(), change.table)).collect::<Vec<_>>();
-    let advice = [lines.join(", and "), help.to_owned()];
-    let advice = advice.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let mut advice = lines.join(", and ");
+    if !help.is_empty() {
+        if !advice.is_empty() {
+            advice += "; ";
+        }
+        advice += help;
+    }
     let finding = Finding::with_advice(rule, facts, &advice)?;
     let fix = if changes.is_empty() { None } else { Some(fix(file, changes)) };
     Some(FileFinding { finding, path: path.to_owned(), place: place(file, path), fix })

@@ -78,11 +78,11 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
         return Ok(Advice { recommendation, reasons: vec![reason], policy: None, trial: None, front: None });
     }
     let space = SearchSpace::for_purpose(answers.context.purpose);
-    let deadline = answers.context.deadline.filter(|_| !space.is_long_lived());
+    let deadline = if space.is_long_lived() { None } else { answers.context.deadline };
     let limits = Limits {
         min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
         max_elapsed: deadline,
-        patience: space.patience.filter(|_| deadline.is_none()),
+        patience: if deadline.is_some() { None } else { space.patience },
     };
     let front = front(answers, &space, limits, seed, progress)?;
     let policy = match &front {
@@ -90,9 +90,11 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
         None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
     };
     let mut reasons = answers.reasons(&space);
-    let trial = match fleet(answers).filter(|(clients, _)| *clients > Answers::MANY && !space.is_long_lived()) {
-        Some((clients, capacity)) => try_guards(clients, capacity, &policy, seed, progress)?,
-        None => None,
+    let trial = match fleet(answers) {
+        Some((clients, capacity)) if clients > Answers::MANY && !space.is_long_lived() => {
+            try_guards(clients, capacity, &policy, seed, progress)?
+        }
+        _ => None,
     };
     if let Some(front) = &front {
         amend(&mut reasons, answers, &space, front);
@@ -130,11 +132,12 @@ fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: 
         (_, true) => ("a connection that is lost alone", Some(policy.spread() / 2)),
         _ => ("a job that starts alone", Some(policy.spread() / 2)),
     };
-    if let Some(delay) = delay.filter(|delay| *delay >= LONG) {
-        conclude(Question::Clients, &|known| {
+    match delay {
+        Some(delay) if delay >= LONG => conclude(Question::Clients, &|known| {
             let delay = Compact(delay);
             format!("{known}; {subject} waits {delay:.1} on average, too, because it cannot know that it is alone")
-        });
+        }),
+        _ => {}
     }
     if !space.is_long_lived() && predicted.recovered_ratio < ALL {
         let served = 100.0 * front.candidates.iter().map(|it| it.predicted.recovered_ratio).fold(0.0, f64::max);
@@ -155,10 +158,10 @@ fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: 
 
 /// Returns whether the server could accept all calls in the time that a call has.
 fn fits_in_time(answers: &Answers, space: &SearchSpace, front: &ParetoFront) -> bool {
-    // The server's backlog may hold the last of them for another second.
-    let limit = answers.context.deadline.or(space.patience).map(|limit| limit.saturating_add(Duration::from_secs(1)));
+    // The server's backlog may hold the last of them for another second, which is added to the limit.
+    let Some(limit) = answers.context.deadline.or(space.patience) else { return true };
     let longest = front.outages.iter().max().copied().unwrap_or_default();
-    limit.is_none_or(|limit| longest.saturating_add(front.min_recovery_time) <= limit)
+    longest.saturating_add(front.min_recovery_time) <= limit.saturating_add(Duration::from_secs(1))
 }
 
 /// Returns which outages were simulated because none was given.
@@ -190,25 +193,30 @@ const USUAL_OUTAGES: [Duration; 5] = [
 /// Returns the outages to simulate. Of the usual ones, a call or job that is given up earlier is simulated only in those
 /// that leave half of its time.
 fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
-    let patience = answers.context.deadline.or(space.patience).filter(|_| !space.is_long_lived());
-    let is_survivable = |outage: &Duration| patience.is_none_or(|patience| *outage <= patience / 2);
-    match answers.outage {
-        Some(outage) => vec![outage],
-        None => USUAL_OUTAGES.into_iter().filter(is_survivable).collect(),
+    if let Some(outage) = answers.outage {
+        return vec![outage];
     }
+    let mut outages = USUAL_OUTAGES.to_vec();
+    match answers.context.deadline.or(space.patience) {
+        Some(patience) if !space.is_long_lived() => outages.retain(|outage| *outage <= patience / 2),
+        _ => {}
+    }
+    outages
 }
 
 /// Returns the number of clients and the capacity per second, if both are known.
 fn fleet(answers: &Answers) -> Option<(u64, f64)> {
-    let known = answers.context.clients.zip(answers.context.capacity);
-    known.map(|(clients, capacity)| (clients.get(), capacity.get()))
+    Some((answers.context.clients?.get(), answers.context.capacity?.get()))
 }
 
 /// Returns what a policy must suit: the other facts concern every policy alike, or have reasons of their own.
 fn context_of_fleet(known: &DeploymentContext) -> DeploymentContext {
-    let mut context = DeploymentContext::default().budget(Budgeted::Yes);
-    (context.purpose, context.clients, context.capacity) = (known.purpose, known.clients, known.capacity);
-    context
+    DeploymentContext {
+        purpose: known.purpose,
+        clients: known.clients,
+        capacity: known.capacity,
+        ..DeploymentContext::default().budget(Budgeted::Yes)
+    }
 }
 
 fn front(
@@ -218,9 +226,10 @@ fn front(
     seed: Seed,
     progress: &Progress,
 ) -> Result<Option<ParetoFront>, ScenarioError> {
-    let Some((clients, capacity)) = fleet(answers).filter(|(clients, _)| *clients >= Answers::SOME) else {
+    let Some((clients, capacity)) = fleet(answers) else { return Ok(None) };
+    if clients < Answers::SOME {
         return Ok(None);
-    };
+    }
     // A connection waits before its first attempt, a call does not.
     let first_attempt = if space.is_long_lived() { FirstAttempt::AfterDelay } else { FirstAttempt::Immediate };
     let outages = outages(answers, space);

@@ -46,7 +46,7 @@ impl Answers {
                               it twice; send an idempotency key that is the same for all attempts to make retries \
                               safe";
             (Recommendation::DoNotRetry, Question::Idempotent, conclusion)
-        } else if waited_for && self.context.deadline.is_some_and(|deadline| deadline < TIGHT) {
+        } else if waited_for && self.context.deadline.unwrap_or(Duration::MAX) < TIGHT {
             let conclusion =
                 "a retry would come too late: send a second copy of the slow request and use the first answer";
             (Recommendation::Hedge, Question::Deadline, conclusion)
@@ -93,10 +93,9 @@ impl Answers {
                 Some(_) => "jitter is required, and backoff shifts load in time but does not reduce it",
                 None => "no policies are simulated; jitter does no harm to few clients either",
             },
-            Question::Capacity => match self.context.clients.zip(self.context.capacity) {
-                Some((clients, capacity)) => {
-                    let seconds = clients.get() as f64 / capacity.get();
-                    let window = Compact(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+            Question::Capacity => match self.context.min_recovery_time() {
+                Some(window) => {
+                    let window = Compact(window);
                     return Some(format!("the server needs {window:.2} to accept each client once"));
                 }
                 None => "no policies are simulated",
@@ -122,14 +121,17 @@ impl Question {
     /// Returns whether an answer can still change the advice, given these answers.
     #[must_use]
     pub fn applies_to(self, answers: &Answers) -> bool {
-        let open = answers.no_retry_reason().is_none();
-        let simulable = open && answers.context.clients.is_some_and(|clients| clients.get() >= Answers::SOME);
+        let retries = answers.no_retry_reason().is_none();
+        let simulates = match answers.context.clients {
+            Some(clients) => retries && clients.get() >= Answers::SOME,
+            None => false,
+        };
         match self {
             Self::Transient => true,
             Self::Idempotent => answers.transience != Some(Transience::Permanent),
-            Self::Purpose | Self::Clients | Self::Deadline | Self::MinDelay => open,
-            Self::Capacity => simulable,
-            Self::Outage => simulable && answers.context.capacity.is_some(),
+            Self::Purpose | Self::Clients | Self::Deadline | Self::MinDelay => retries,
+            Self::Capacity => simulates,
+            Self::Outage => simulates && answers.context.capacity.is_some(),
         }
     }
 }

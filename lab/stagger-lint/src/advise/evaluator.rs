@@ -119,20 +119,20 @@ impl Evaluator {
             if progress.cancel_token().is_cancelled() {
                 return None;
             }
-            match self.use_fluid.then(|| fluid::run(full, policy)) {
-                Some(Ok(figures)) => Some(Prediction {
-                    peak_second: figures.peak_second() * clients,
-                    recovery: figures.t99.map(|time| time.saturating_sub(full.down_time())),
-                    attempts_per_client: figures.attempts_per_client,
-                    recovered_ratio: figures.connected,
-                }),
-                _ => {
-                    let runs = (0..self.coarse_runs()).map(|run| seed.for_call(run));
-                    let runs = runs.map(|seed| coarse.run_with_progress(policy, seed, progress));
-                    let figures = runs.collect::<Option<Vec<_>>>()?;
-                    Some(mean(&figures, clients / coarse.clients() as f64, coarse.down_time()))
+            if self.use_fluid {
+                if let Ok(figures) = fluid::run(full, policy) {
+                    return Some(Prediction {
+                        peak_second: figures.peak_second() * clients,
+                        recovery: figures.t99.map(|time| time.saturating_sub(full.down_time())),
+                        attempts_per_client: figures.attempts_per_client,
+                        recovered_ratio: figures.connected,
+                    });
                 }
             }
+            let runs = (0..self.coarse_runs()).map(|run| seed.for_call(run));
+            let runs = runs.map(|seed| coarse.run_with_progress(policy, seed, progress));
+            let figures = runs.collect::<Option<Vec<_>>>()?;
+            Some(mean(&figures, clients / coarse.clients() as f64, coarse.down_time()))
         };
         let one = |policy: &Policy, seed: Seed, _: &Progress| {
             let mut by_outage = Vec::new();
@@ -157,16 +157,18 @@ impl Evaluator {
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
             self.full.iter().map(|full| full.run_with_progress(policy, seed, progress)).collect::<Option<Vec<_>>>()
         });
-        let verified = policies.iter().zip(each).filter_map(|(&policy, runs)| {
-            let runs = runs.into_iter().collect::<Option<Vec<Vec<ReconnectFigures>>>>()?;
+        let mut simulated = Vec::new();
+        for (&policy, runs) in policies.iter().zip(each) {
+            // Runs that were cancelled have no figures.
+            let Some(runs) = runs.into_iter().collect::<Option<Vec<Vec<ReconnectFigures>>>>() else { continue };
             let most = runs.iter().flatten().map(|run| run.attempts_max).max().unwrap_or(0);
             let by_outage = self.full.iter().enumerate().map(|(at, full)| {
                 let of_outage: Vec<_> = runs.iter().map(|run| run[at].clone()).collect();
                 mean(&of_outage, self.scale, full.down_time())
             });
-            Some((Candidate::new(policy, by_outage.collect()), most))
-        });
-        verified.collect()
+            simulated.push((Candidate::new(policy, by_outage.collect()), most));
+        }
+        simulated
     }
 }
 

@@ -87,10 +87,12 @@ const TIE: f64 = 0.01;
 impl Candidate {
     pub(super) fn new(policy: Policy, by_outage: Vec<Prediction>) -> Self {
         let count = by_outage.len().max(1) as f64;
-        let recoveries: Option<Vec<Duration>> = by_outage.iter().map(|it| it.recovery).collect();
+        // Clients that are not back after one of the outages count as not back.
+        let are_all_back = by_outage.iter().all(|it| it.recovery.is_some());
+        let recovery = if are_all_back { by_outage.iter().filter_map(|it| it.recovery).max() } else { None };
         let predicted = Prediction {
             peak_second: by_outage.iter().map(|it| it.peak_second).fold(0.0, f64::max),
-            recovery: recoveries.and_then(|all| all.into_iter().max()),
+            recovery,
             attempts_per_client: by_outage.iter().map(|it| it.attempts_per_client).sum::<f64>() / count,
             recovered_ratio: by_outage.iter().map(|it| it.recovered_ratio).fold(1.0, f64::min),
         };
@@ -151,7 +153,10 @@ impl Objective {
 
     /// Returns whether there is a deadline, and it is met.
     pub(super) fn is_in_time(&self, predicted: &Prediction) -> bool {
-        self.deadline.zip(predicted.recovery).is_some_and(|(deadline, recovery)| recovery <= deadline)
+        match (self.deadline, predicted.recovery) {
+            (Some(deadline), Some(recovery)) => recovery <= deadline,
+            _ => false,
+        }
     }
 
     /// Returns the sum of the logarithms of overload, recovery time and number of attempts. If the deadline is met, the

@@ -44,19 +44,24 @@ impl Ranges {
     pub(super) fn draw(&self, seed: Seed) -> Point {
         let share = |n| share(seed, n);
         let between = |n, (low, high): (f64, f64)| low * (high / low).powf(share(n));
-        let attempts = self.attempts.as_ref().map_or(0, |range| {
-            let count = range.end() - range.start() + 1;
-            range.start() + ((share(5) * f64::from(count)) as u32).min(count - 1)
-        });
-        let kind = KINDS[((share(3) * KINDS.len() as f64) as usize).min(KINDS.len() - 1)];
+        // Each setting has a number of its own in the stream, so that none depends on which others are drawn.
         let base = between(0, self.base);
         Point {
             base,
             cap: if share(7) < CONSTANT { base } else { between(1, self.cap) },
             multiplier: between(2, MULTIPLIERS),
-            jitter: kind.unwrap_or_else(|| plus_minus(between(6, PERCENTAGES))),
+            jitter: match KINDS[((share(3) * KINDS.len() as f64) as usize).min(KINDS.len() - 1)] {
+                Some(jitter) => jitter,
+                None => plus_minus(between(6, PERCENTAGES)),
+            },
             spread: self.spread.map_or(0.0, |range| between(4, range)),
-            attempts,
+            attempts: match &self.attempts {
+                Some(range) => {
+                    let count = range.end() - range.start() + 1;
+                    range.start() + ((share(5) * f64::from(count)) as u32).min(count - 1)
+                }
+                None => 0,
+            },
         }
     }
 
@@ -113,10 +118,13 @@ impl Ranges {
 
     /// Returns the point with ± jitter whose first delay is in this range.
     fn between_delays(&self, point: &Point, shortest: f64, longest: f64) -> Option<Point> {
+        if shortest >= longest {
+            return None;
+        }
         let base = (shortest + longest) / 2.0;
         let jitter = plus_minus(100.0 * (longest - shortest) / (2.0 * base));
         let cap = if point.cap <= point.base { base } else { point.cap };
-        (shortest < longest).then(|| Point { base: within(base, self.base), cap, jitter, ..*point })
+        Some(Point { base: within(base, self.base), cap, jitter, ..*point })
     }
 
     /// Returns what is searched, as a sentence without a full stop.

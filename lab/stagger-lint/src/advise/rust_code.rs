@@ -74,7 +74,7 @@ pub fn rust_code(policy: &Policy) -> Option<String> {
     if let Some(lived) = policy.stable_after() {
         append(call("stable_after", &[lived]), &|it| it.stable_after(lived));
     }
-    (builder.build().ok()? == *policy).then(|| format!("policy!({text})"))
+    if builder.build().ok()? == *policy { Some(format!("policy!({text})")) } else { None }
 }
 
 /// In millionths.

@@ -95,8 +95,9 @@ impl Limits {
     /// Applies the limits to a policy whose base is not below the minimum delay.
     fn restrict(self, policy: &Policy) -> Option<Policy> {
         let mut builder = policy.to_builder();
-        if policy.bounds(1).is_some_and(|(shortest, _)| shortest < self.min_delay) {
-            builder = builder.floor(self.min_delay);
+        match policy.bounds(1) {
+            Some((shortest, _)) if shortest < self.min_delay => builder = builder.floor(self.min_delay),
+            _ => {}
         }
         if let Some(limit) = self.max_elapsed {
             builder = builder.max_elapsed(limit);
@@ -106,9 +107,11 @@ impl Limits {
 
     /// Returns whether all delays of a call together are within its patience.
     fn permit(self, policy: &Policy) -> bool {
-        let retries = policy.max_attempts().map(|most| most.get() - 1);
-        let longest = retries.and_then(|retries| policy.elapsed_bounds(retries)).map(|(_, longest)| longest);
-        self.patience.is_none_or(|patience| longest.is_none_or(|longest| longest <= patience))
+        let (Some(patience), Some(most)) = (self.patience, policy.max_attempts()) else { return true };
+        match policy.elapsed_bounds(most.get() - 1) {
+            Some((_, longest)) => longest <= patience,
+            None => true,
+        }
     }
 }
 
@@ -186,8 +189,11 @@ impl Search<'_> {
             let seed = self.seed.for_call(DRAWN + round as u64);
             let mut rivals: Vec<Point> = (0..RIVALS).map(|n| self.ranges.draw(seed.for_call(n))).collect();
             rivals.extend(self.ranges.near(&point, factors));
-            for (n, factor) in (RIVALS..).zip(AROUND.into_iter().flat_map(|it| (0..NEIGHBORS).map(move |_| it))) {
-                rivals.push(self.ranges.around(&point, factor, seed.for_call(n)));
+            let mut draws = RIVALS..;
+            for factor in AROUND {
+                for n in draws.by_ref().take(NEIGHBORS as usize) {
+                    rivals.push(self.ranges.around(&point, factor, seed.for_call(n)));
+                }
             }
             let Some(recommended) = known.candidates.iter().find(|known| known.policy == policy).cloned() else {
                 return;
@@ -228,17 +234,18 @@ impl Search<'_> {
     /// Evaluates the policies of these points, unless they are known or hopeless compared with the best.
     fn screen_all(&self, points: Vec<Point>, known: &mut Known, progress: &Progress) {
         let best = self.objective.ranked(&known.candidates).first().map(|at| &known.candidates[*at]);
-        let none = Bound { score: f64::INFINITY, is_in_time: false };
-        self.screen(points, best.map_or(none, |best| self.bound(best, HOPELESS)), known, progress);
+        let bound = match best {
+            Some(best) => self.bound(best, HOPELESS),
+            None => Bound { score: f64::INFINITY, is_in_time: false },
+        };
+        self.screen(points, bound, known, progress);
     }
 
     /// Evaluates the policies of these points, unless they are known. Leaves out those that will exceed the bound.
     fn screen(&self, points: Vec<Point>, bound: Bound, known: &mut Known, progress: &Progress) {
         let mut new: Vec<(Point, Policy)> = Vec::new();
         for point in points {
-            let policy = self.space.policy(&point).and_then(|policy| self.limits.restrict(&policy));
-            let policy = policy.and_then(|policy| simplest(&policy));
-            let Some(policy) = policy.filter(|policy| self.limits.permit(policy)) else { continue };
+            let Some(policy) = self.policy(&point) else { continue };
             let is_known = known.candidates.iter().any(|known| known.policy == policy);
             if !is_known && new.iter().all(|(_, other)| *other != policy) {
                 new.push((point, policy));
@@ -259,6 +266,13 @@ impl Search<'_> {
                 known.candidates.push(candidate);
             }
         }
+    }
+
+    /// Returns the simplest policy of a point within the limits; `None` if there is none.
+    fn policy(&self, point: &Point) -> Option<Policy> {
+        let policy = self.limits.restrict(&self.space.policy(point)?)?;
+        let policy = simplest(&policy)?;
+        if self.limits.permit(&policy) { Some(policy) } else { None }
     }
 
     /// Returns the policies to simulate: the best, and a sample of the front.

@@ -81,7 +81,10 @@ impl SearchSpace {
                 attempts: Some(2..=most),
             };
         }
-        let limit = deadline.map_or(f64::INFINITY, |deadline| deadline.as_secs_f64().max(0.001));
+        let limit = match deadline {
+            Some(deadline) => deadline.as_secs_f64().max(0.001),
+            None => f64::INFINITY,
+        };
         let spread = accepts.max(0.001);
         let length = |most: f64| (shortest, most.min(limit).max(shortest));
         Ranges {
