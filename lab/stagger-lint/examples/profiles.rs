@@ -1,9 +1,10 @@
-//! Prints what policies do on the grid for connections (the default), jobs or calls, the lowest cost first: our profiles
-//! and the registry's, or those that are given.
+//! Prints what policies do on the grid for connections (the default), jobs or calls, the lowest cost first: our
+//! profiles and the registry's, or those that are given.
 //!
 //! ```sh
 //! cargo run --release -p stagger-lint --example profiles -- connections
-//! cargo run --release -p stagger-lint --example profiles -- jobs background-job 'exponential base=20s cap=2m jitter=50% max-attempts=10'
+//! cargo run --release -p stagger-lint --example profiles -- jobs background-job \
+//!     'exponential base=20s cap=2m jitter=50% max-attempts=10'
 //! cargo run --release -p stagger-lint --example profiles -- choose
 //! ```
 //!

@@ -6,9 +6,10 @@
 //! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`]
 //! returns the policy with all suggestions applied.
 //!
-//! [`config`](https://docs.rs/stagger-lint/latest/stagger_lint/config/index.html) checks configurations of other systems,
-//! [`log`] delays that were measured, and [`system`](https://docs.rs/stagger-lint/latest/stagger_lint/system/index.html) the
-//! retries between services. [`advise`](mod@advise) recommends a policy for a fleet.
+//! [`config`](https://docs.rs/stagger-lint/latest/stagger_lint/config/index.html) checks configurations of other
+//! systems, [`log`] delays that were measured, and
+//! [`system`](https://docs.rs/stagger-lint/latest/stagger_lint/system/index.html) the retries between services.
+//! [`advise`](mod@advise) recommends a policy for a fleet.
 //!
 //! ```
 //! use stagger_core::Policy;
@@ -30,8 +31,8 @@
 //! - `serde`: JSON in [`log`], which reads the output of `stagger run --log json`.
 //! - `toml`: checks of systems of services, as TOML files.
 //!
-//! No type of another dependency than `stagger-core`, `stagger-sim` and, with `config`, `stagger-config` is in the public
-//! interface.
+//! No type of another dependency than `stagger-core`, `stagger-sim` and, with `config`, `stagger-config` is in the
+//! public interface.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

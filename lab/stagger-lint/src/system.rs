@@ -394,8 +394,8 @@ fn finding(
     Some(FileFinding { finding, path: path.to_owned(), place: place(file, path), fix })
 }
 
-/// Returns the place of the value at a path, or of the table that would have it if the value is a default. `None` if the
-/// file has neither.
+/// Returns the place of the value at a path, or of the table that would have it if the value is a default. `None` if
+/// the file has neither.
 fn place(file: &SystemFile, path: &str) -> Option<Place> {
     let mut tables = successors(Some(path), |path| path.rsplit_once('.').map(|(table, _)| table));
     let bytes = tables.find_map(|path| file.span(path))?;

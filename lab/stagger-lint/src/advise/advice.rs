@@ -50,8 +50,8 @@ impl Advice {
         self.trial.map_or(DefaultGuards::None, |trial| trial.guards)
     }
 
-    /// Returns the simulation that the guards were chosen by; `None` unless the capacity and more than 1,000 clients are
-    /// known. Long-lived connections have no guards, because a process with one connection never exhausts them.
+    /// Returns the simulation that the guards were chosen by; `None` unless the capacity and more than 1,000 clients
+    /// are known. Long-lived connections have no guards, because a process with one connection never exhausts them.
     #[must_use]
     pub const fn guard_trial(&self) -> Option<&GuardTrial> {
         self.trial.as_ref()
@@ -190,8 +190,8 @@ const USUAL_OUTAGES: [Duration; 5] = [
     Duration::from_secs(600),
 ];
 
-/// Returns the outages to simulate. Of the usual ones, a call or job that is given up earlier is simulated only in those
-/// that leave half of its time.
+/// Returns the outages to simulate. Of the usual ones, a call or job that is given up earlier is simulated only in
+/// those that leave half of its time.
 fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
     if let Some(outage) = answers.outage {
         return vec![outage];

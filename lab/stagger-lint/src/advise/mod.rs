@@ -6,12 +6,12 @@
 //! each with its [`Reason`].
 //!
 //! If the number of clients and the capacity of their server are known, policies are evaluated in a mass disconnect
-//! ([`reconnect`](stagger_sim::reconnect)), in which a connection waits before its first attempt and a call does not. Without
-//! an answer for the outage, it is simulated with outages of 0 s to 10 minutes, and the worst figures count. The search
-//! draws policies from ranges that [`ParetoFront::searched`] states, refines the best, and simulates them client by
-//! client, with [`ParetoFront::simulated_clients`] clients. At last, policies that are drawn anew compete with the
-//! recommended one until none is better. The result is a [`ParetoFront`]: each policy is better than every other one in
-//! peak, recovery time, attempts or recovered clients.
+//! ([`reconnect`](stagger_sim::reconnect)), in which a connection waits before its first attempt and a call does not.
+//! Without an answer for the outage, it is simulated with outages of 0 s to 10 minutes, and the worst figures count.
+//! The search draws policies from ranges that [`ParetoFront::searched`] states, refines the best, and simulates them
+//! client by client, with [`ParetoFront::simulated_clients`] clients. At last, policies that are drawn anew compete
+//! with the recommended one until none is better. The result is a [`ParetoFront`]: each policy is better than every
+//! other one in peak, recovery time, attempts or recovered clients.
 //!
 //! For more than 1,000 clients that make calls, guards are tried as well ([`GuardTrial`]).
 //!

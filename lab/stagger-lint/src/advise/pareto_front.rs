@@ -107,8 +107,8 @@ impl Prediction {
         [self.peak_second, recovery, self.attempts_per_client, 1.0 - self.recovered_ratio]
     }
 
-    /// Returns by how much the logarithm of a figure exceeds the other's, in the worst of those that differ. Below 0, it
-    /// is better in all of them.
+    /// Returns by how much the logarithm of a figure exceeds the other's, in the worst of those that differ. Below 0,
+    /// it is better in all of them.
     pub(super) fn excess(&self, other: &Self) -> f64 {
         let pairs = self.figures().into_iter().zip(other.figures());
         let excess = pairs.map(|(one, other)| ((one + 1e-3) / (other + 1e-3)).ln());

@@ -26,8 +26,8 @@ pub(super) struct Point {
     pub(super) attempts: u32,
 }
 
-/// The kinds of jitter to draw, each as often as the others, and the percentages `p` of ±p. Without jitter, clients that
-/// have come together stay together.
+/// The kinds of jitter to draw, each as often as the others, and the percentages `p` of ±p. Without jitter, clients
+/// that have come together stay together.
 const KINDS: [Option<Jitter>; 4] = [Some(Jitter::Full), Some(Jitter::Equal), Some(Jitter::Decorrelated), None];
 const PERCENTAGES: (f64, f64) = (2.0, 90.0);
 

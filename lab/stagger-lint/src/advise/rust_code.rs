@@ -14,7 +14,10 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 ///     rust_code(&policy).as_deref(),
 ///     Some("policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts())")
 /// );
-/// assert_eq!(rust_code(&policy!(uniform(secs(1), secs(5)))).as_deref(), Some("policy!(uniform(secs(1), secs(5)).max_attempts(4))"));
+/// assert_eq!(
+///     rust_code(&policy!(uniform(secs(1), secs(5)))).as_deref(),
+///     Some("policy!(uniform(secs(1), secs(5)).max_attempts(4))")
+/// );
 /// ```
 #[must_use]
 pub fn rust_code(policy: &Policy) -> Option<String> {

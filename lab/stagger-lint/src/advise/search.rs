@@ -327,7 +327,8 @@ impl Search<'_> {
         Candidate { policy, ..known.clone() }
     }
 
-    /// Returns the policies of the front to report on: those that are shown, and the best ones, which may change places.
+    /// Returns the policies of the front to report on: those that are shown, and the best ones, which may change
+    /// places.
     fn finalists(&self, verified: &Verified) -> Option<Vec<Policy>> {
         let front = Front::of(verified, self)?;
         let finalists: BTreeSet<usize> = front.shown().into_iter().chain(front.best_ones()).collect();
@@ -369,8 +370,8 @@ impl Front {
         self.ranked.iter().copied().take(BEST_REPORTED)
     }
 
-    /// Returns at most `SHOWN` policies: both ends, the best, the one that serves the most, and others that differ visibly
-    /// from all of these.
+    /// Returns at most `SHOWN` policies: both ends, the best, the one that serves the most, and others that differ
+    /// visibly from all of these.
     fn shown(&self) -> BTreeSet<usize> {
         let all = 0..self.indices.len();
         let served = |at: &usize| self.predicted[*at].recovered_ratio;

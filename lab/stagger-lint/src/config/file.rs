@@ -58,17 +58,17 @@ impl ConfigFile {
     /// Checks the file by the [rules](crate::Rule::all) for configurations, and by those for policies whose findings
     /// can be mended in such a file. Returns the findings in the order of the file.
     ///
-    /// The edits of a fix have been tried: the file with them has no such finding there, and no new one. If a file is so long
-    /// that trying would take seconds, and where no edit is known, a fix has only its text.
+    /// The edits of a fix have been tried: the file with them has no such finding there, and no new one. If a file is
+    /// so long that trying would take seconds, and where no edit is known, a fix has only its text.
     #[must_use]
     pub fn check(&self) -> Vec<FileFinding> {
         self.check_in(&DeploymentContext::default())
     }
 
-    /// Checks the file as [`check`](Self::check) does, in a deployment: also by the rules for policies that find something because
-    /// of what is known there, such as too many attempts for calls that a person waits for. Where the file, or a default of its
-    /// system, says the same as the deployment, such as the time limit of an attempt, the file counts; of two limits for
-    /// a whole call, the shorter one.
+    /// Checks the file as [`check`](Self::check) does, in a deployment: also by the rules for policies that find
+    /// something because of what is known there, such as too many attempts for calls that a person waits for. Where the
+    /// file, or a default of its system, says the same as the deployment, such as the time limit of an attempt, the
+    /// file counts; of two limits for a whole call, the shorter one.
     ///
     /// If load and capacity are known, outages of the first 64 policies that differ are simulated.
     ///
@@ -77,7 +77,8 @@ impl ConfigFile {
     /// use stagger_lint::{DeploymentContext, Purpose};
     ///
     /// let text = r#"{"methodConfig": [{"name": [{}], "timeout": "20s", "retryPolicy": {"maxAttempts": 5,
-    ///     "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}"#;
+    ///     "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
+    ///     "retryableStatusCodes": ["UNAVAILABLE"]}}]}"#;
     /// let file = ConfigFile::read("service_config.json", text, None)?;
     /// let found = file.check_in(&DeploymentContext::default().purpose(Purpose::Serverless));
     /// assert!(found.iter().any(|found| found.finding().rule().name() == "too-many-attempts"));

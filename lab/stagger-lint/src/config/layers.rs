@@ -9,8 +9,8 @@ use super::file::ConfigFile;
 use crate::FileFinding;
 use crate::rules::config::{LAYERS_INVERT, LAYERS_OF_FILES};
 
-/// What makes calls, from the users inward: a proxy at the edge, then the application with its workflow or library, then the mesh
-/// that its calls go through.
+/// What makes calls, from the users inward: a proxy at the edge, then the application with its workflow or library,
+/// then the mesh that its calls go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Layer {
     Edge,
@@ -48,9 +48,9 @@ struct Call<'a> {
     attempts: f64,
 }
 
-/// Checks files as layers of one path, from the users inward: proxies at the edge, workflows, libraries, meshes. Files do not say
-/// what calls what, so of each layer the call with the most attempts counts. Returns the findings with the position of their
-/// file.
+/// Checks files as layers of one path, from the users inward: proxies at the edge, workflows, libraries, meshes. Files
+/// do not say what calls what, so of each layer the call with the most attempts counts. Returns the findings with the
+/// position of their file.
 #[must_use]
 pub fn check_layers(files: &[ConfigFile]) -> Vec<(usize, FileFinding)> {
     let layers = [Layer::Edge, Layer::Workflow, Layer::Library, Layer::Mesh];
@@ -68,7 +68,10 @@ pub fn check_layers(files: &[ConfigFile]) -> Vec<(usize, FileFinding)> {
         .fact(assumed)
         .facts(each)
         .fact(format!("a server that fails receives each call {times}"))
-        .advise("retry in one of these layers, best in the outermost that knows what may be repeated; or limit the others by a budget")
+        .advise(
+            "retry in one of these layers, best in the outermost that knows what may be repeated; or limit the others \
+             by a budget",
+        )
         .finding();
     let mut findings = Vec::new();
     if let Some(found) = found {

@@ -43,8 +43,8 @@ pub(super) fn restart(entry: &Entry, editor: &Editor<'_>) -> Option<Draft> {
     let place = attempts.span().or(span(settings.base)).unwrap_or(entry.span);
     let (text, edits) = growing(entry, editor, delay);
     let draft = Draft::new(rule, &entry.path, place).fact(does(entry)).fact(fact);
-    let advice = "let the delay grow instead of giving up, from systemd 254 on; systemd has no jitter, so spread what starts on many \
-                  machines by other means";
+    let advice = "let the delay grow instead of giving up, from systemd 254 on; systemd has no jitter, so spread what \
+                  starts on many machines by other means";
     Some(draft.advise(advice).edits(text, edits))
 }
 

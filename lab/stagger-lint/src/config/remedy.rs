@@ -68,7 +68,8 @@ pub(super) fn hazard(entry: &Entry, remark: &Remark, editor: &Editor<'_>) -> Rem
         (Format::Nginx, Some(condition)) => {
             let (left, edits) = editor.without(remark.span, &format!(" {condition}"));
             let name = editor.key(remark.span);
-            let advice = "leave the condition out, or let the limiter answer with a status that is not among them, by limit_req_status";
+            let advice = "leave the condition out, or let the limiter answer with a status that is not among them, by \
+                          limit_req_status";
             if left.trim_end_matches(';').trim() != name {
                 return Remedy::directive(&left, edits, advice);
             }
@@ -211,8 +212,8 @@ pub(super) fn budget(entry: &Entry, editor: &Editor<'_>) -> Remedy {
         }
         Format::Istio => {
             let line = Line::plain("retryBudget", "{\"percent\": 20, \"minRetryConcurrency\": 3}");
-            let advice = "add a budget to the trafficPolicy of the host's DestinationRule, or connectionPool.http.maxRetries in older \
-                          releases";
+            let advice = "add a budget to the trafficPolicy of the host's DestinationRule, or \
+                          connectionPool.http.maxRetries in older releases";
             let is_here = entry.kind == EntryKind::Limit;
             let edits = if is_here { editor.inside(entry.span, &line) } else { Vec::new() };
             Remedy::line(editor, &line, edits, advice)
@@ -232,7 +233,8 @@ pub(super) fn of_policy(aim: &Aim<'_>, entry: &Entry, editor: &Editor<'_>) -> Re
         ("S013", _) => attempt_timeout(aim.deadline, entry, editor),
         ("S016", _) if has_budget(entry.format) => budget(entry, editor),
         ("S016", _) => Remedy::words(format!(
-            "{} cannot limit the retries of all calls together: make fewer attempts, or limit them where the calls begin",
+            "{} cannot limit the retries of all calls together: make fewer attempts, or limit them where the calls \
+             begin",
             entry.format
         )),
         ("S019", _) => only_safe(entry, editor),

@@ -19,14 +19,14 @@ pub(crate) static NO_BUDGET: Rule = Rule {
               exceeds the capacity if every attempt fails: a short stall can then sustain itself, because the server \
               is busy with retries, which fail because it is busy. If load and capacity are known, stalls of 2 s and \
               of a minute are simulated, without a budget and with each one, and the first with which the server \
-              recovers from both is recommended; a budget that admits as many retries as none is not. The simulation has as many \
-              processes as there are clients (10 if unknown), the queue that is given by `--backlog` (3 s of work if \
-              unknown), the attempt timeout (1 s if unknown), and the hint of `--retry-after`; a small system is simulated up to five times, and has to \
-              recover each time. Every process has the initial allowance of its budget, which adds up in a large fleet. \
-              `--budget=NAME` checks whether the budget in use suffices; `--budget` alone is accepted if every \
-              budget does. Does not apply to long-lived connections, where a spread and reservations serve the same \
-              purpose. See N. Bronson et al., \"Metastable Failures in Distributed Systems\", HotOS 2021, and the \
-              guide, \"Guards\".",
+              recovers from both is recommended; a budget that admits as many retries as none is not. The simulation \
+              has as many processes as there are clients (10 if unknown), the queue that is given by `--backlog` (3 s \
+              of work if unknown), the attempt timeout (1 s if unknown), and the hint of `--retry-after`; a small \
+              system is simulated up to five times, and has to recover each time. Every process has the initial \
+              allowance of its budget, which adds up in a large fleet. `--budget=NAME` checks whether the budget in \
+              use suffices; `--budget` alone is accepted if every budget does. Does not apply to long-lived \
+              connections, where a spread and reservations serve the same purpose. See N. Bronson et al., \"Metastable \
+              Failures in Distributed Systems\", HotOS 2021, and the guide, \"Guards\".",
     check: no_budget,
 };
 

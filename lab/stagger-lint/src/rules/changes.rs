@@ -42,8 +42,8 @@ pub(super) fn base_for_full(policy: &Policy) -> Setting {
     duration("base", round_up(mean.saturating_mul(2)))
 }
 
-/// Returns the changes that set a spread; those after the first also adjust the first retries, which may follow too soon
-/// after it.
+/// Returns the changes that set a spread; those after the first also adjust the first retries, which may follow too
+/// soon after it.
 pub(super) fn spread_over(analysis: &PolicyAnalysis<'_>, spread: Duration) -> Vec<Change> {
     let mut alternatives = vec![vec![]];
     alternatives.extend(delays_of_size(analysis, spread));

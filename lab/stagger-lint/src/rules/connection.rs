@@ -48,8 +48,8 @@ pub(crate) static GIVES_UP: Rule = Rule {
     title: "a long outage disconnects the clients for good",
     rationale: "a client that has given up stays disconnected until it is restarted, long after the server is back",
     details: "Applies to long-lived connections (`--for reconnecting`) whose limit of attempts or time ends the \
-              retries within an hour on average, and to those that never retry. Without a spread, the lost \
-              connection counts as the first of the attempts. Keep retrying at the cap, and show the user how long the server has \
+              retries within an hour on average, and to those that never retry. Without a spread, the lost connection \
+              counts as the first of the attempts. Keep retrying at the cap, and show the user how long the server has \
               been unreachable. A server that is gone for good can say so: a permanent error ends the retries at once.",
     check: gives_up,
 };

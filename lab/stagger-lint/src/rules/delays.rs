@@ -215,10 +215,11 @@ pub(crate) static CAP_TOO_LONG: Rule = Rule {
     severity: Severity::Note,
     title: "delays exceed one minute",
     rationale: "a client that draws such a delay just before the service recovers stays disconnected for that long",
-    details: "Applies if a delay can exceed 60 s, or five minutes for background work: through a cap above 60 s that retries reach, or through a delay \
-              list. If twice clients / capacity is more, that is the limit: a shorter cap would bring the \
-              clients back faster than the server accepts them. The last clients are back about one cap after the service. Google Cloud's documentation of \
-              truncated exponential backoff names 32 s and 64 s as typical.",
+    details: "Applies if a delay can exceed 60 s, or five minutes for background work: through a cap above 60 s that \
+              retries reach, or through a delay list. If twice clients / capacity is more, that is the limit: a \
+              shorter cap would bring the clients back faster than the server accepts them. The last clients are back \
+              about one cap after the service. Google Cloud's documentation of truncated exponential backoff names 32 \
+              s and 64 s as typical.",
     check: cap_too_long,
 };
 

@@ -21,11 +21,10 @@ pub(crate) static SPREAD_TOO_SHORT: Rule = Rule {
     title: "the first wave exceeds the server's capacity",
     rationale: "backoff does not act on the first wave: clients that lose their connections together arrive faster \
                 than the server accepts them, and every rejected client retries",
-    details: "Applies if clients and capacity are known and the spread (without one, the interval of the first \
-              delay) is shorter than clients / capacity, the time the server needs to accept each client once. Does \
-              not apply to calls whose callers wait (interactive, serverless, near, far), which cannot be spread \
-              over seconds. The figures after \"estimate\" are those of `stagger simulate fluid` with a backlog of half a \
-              second.",
+    details: "Applies if clients and capacity are known and the spread (without one, the interval of the first delay) \
+              is shorter than clients / capacity, the time the server needs to accept each client once. Does not apply \
+              to calls whose callers wait (interactive, serverless, near, far), which cannot be spread over seconds. \
+              The figures after \"estimate\" are those of `stagger simulate fluid` with a backlog of half a second.",
     check: spread_too_short,
 };
 
@@ -166,7 +165,8 @@ fn retries_above_capacity(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     } else {
         let rate = thousands(rate as u64);
         format!(
-            "while the server is down, {many} clients make about {rate} attempts per second: {times:.1} times its capacity"
+            "while the server is down, {many} clients make about {rate} attempts per second: {times:.1} times its \
+             capacity"
         )
     };
     let mut found = Diagnosis::new(fact);

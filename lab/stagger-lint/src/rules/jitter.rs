@@ -129,10 +129,11 @@ pub(crate) static EQUAL_FIRST_DELAY: Rule = Rule {
     rationale: "a failure that affects all clients at once, such as a restart or a network failure, makes all of \
                 them retry at the same instant",
     details: "Applies if the first delay is zero, or the same for every client, and no spread precedes it. A delay \
-              whose jitter is narrower than a twentieth of it, such as 1 %, counts as the same. (If no retry has jitter and the first delay is not zero, S001 reports it.) A first delay of zero doubles the \
-              load on whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up \
-              to 5 s. For long-lived connections the remedy is a spread: it delays the first action of every client, \
-              whereas jitter only spreads clients over one base.",
+              whose jitter is narrower than a twentieth of it, such as 1 %, counts as the same. (If no retry has \
+              jitter and the first delay is not zero, S001 reports it.) A first delay of zero doubles the load on \
+              whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up to 5 s. \
+              For long-lived connections the remedy is a spread: it delays the first action of every client, whereas \
+              jitter only spreads clients over one base.",
     check: equal_first_delay,
 };
 

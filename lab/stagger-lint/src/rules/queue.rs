@@ -104,11 +104,11 @@ pub(crate) static STALE_QUEUE: Rule = Rule {
     rationale: "once the queue is full, the server completes nothing but requests whose callers have given up; it is \
                 busy and useless until the queue is worked off, without a single retry",
     details: "Applies if `--backlog`, `--capacity` and `--attempt-timeout` are given, and the queue holds more work \
-              than the timeout. A stall that fills the queue leaves `backlog` stale requests; without retries, it takes (backlog \
-              - capacity * timeout) / (capacity - load) until requests are answered in time again, and retries \
-              prolong it, possibly for ever. A queue that is no longer than the timeout rejects what it could not serve in time; \
-              rejected attempts cost the server nothing, and may be retried. A server that drops requests whose deadline has passed \
-              does as well.",
+              than the timeout. A stall that fills the queue leaves `backlog` stale requests; without retries, it \
+              takes (backlog - capacity * timeout) / (capacity - load) until requests are answered in time again, and \
+              retries prolong it, possibly for ever. A queue that is no longer than the timeout rejects what it could \
+              not serve in time; rejected attempts cost the server nothing, and may be retried. A server that drops \
+              requests whose deadline has passed does as well.",
     check: stale_queue,
 };
 

@@ -16,7 +16,8 @@ use super::law::{Law, Verdict};
 /// No random policy is better than the recommended one in everything.
 pub(crate) const ADVISE: Law = Law {
     name: "advise",
-    statement: "none of 500 random policies dominates what `advise` recommends, and its figures are those of other seeds",
+    statement: "none of 500 random policies dominates what `advise` recommends, and its figures are those of other \
+                seeds",
     share: 9,
     case,
 };

@@ -61,8 +61,8 @@ impl Fleet {
         let (clients, capacity, down) = (self.clients, self.capacity, self.down);
         let backlog = (capacity / 2.0).ceil();
         format!(
-            "stagger simulate reconnect --clients {clients} --capacity {capacity}/s --backlog {backlog} --down {down:?} \
-             -p '{policy}'"
+            "stagger simulate reconnect --clients {clients} --capacity {capacity}/s --backlog {backlog} --down \
+             {down:?} -p '{policy}'"
         )
     }
 }
@@ -157,7 +157,8 @@ impl Calls {
         let horizon = self.horizon;
         format!(
             "stagger simulate outage --rate {rate}/s --capacity {capacity}/s --backlog {queue} --processes {} --down \
-             {down:?} --outage {kind} --timeout {timeout:?}{hint} --horizon {horizon:?} --guards {guards} -p '{policy}'",
+             {down:?} --outage {kind} --timeout {timeout:?}{hint} --horizon {horizon:?} --guards {guards} -p \
+             '{policy}'",
             self.processes
         )
     }

@@ -42,8 +42,8 @@ enum Scenario {
 /// What a policy does, in one cell or on a whole grid. Less of each figure is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// The attempts of the busiest second as a multiple of the capacity. A peak below the capacity is no improvement, and
-    /// counts as 1.
+    /// The attempts of the busiest second as a multiple of the capacity. A peak below the capacity is no improvement,
+    /// and counts as 1.
     pub(crate) peak: f64,
     /// Seconds from the end of the outage until 99 % of the clients are served again, or until a server is up again;
     /// at least a second.
@@ -57,8 +57,8 @@ pub(crate) struct Figures {
     pub(crate) alone: f64,
     /// The mean time, in seconds, after which the caller of a server that stays down is told. 0 unless somebody waits.
     pub(crate) told: f64,
-    /// The largest share of the callers that retry within the same millisecond if all fail in the same instant. 0 unless
-    /// somebody waits.
+    /// The largest share of the callers that retry within the same millisecond if all fail in the same instant. 0
+    /// unless somebody waits.
     pub(crate) crowd: f64,
 }
 
@@ -222,8 +222,8 @@ impl Figures {
         [self.peak, self.recovery, self.attempts, self.lost, self.alone, self.told, self.crowd]
     }
 
-    /// Returns the sum by which `stagger advise` orders policies, too: the logarithms of peak and recovery, half of that
-    /// of the attempts, and the share that is lost.
+    /// Returns the sum by which `stagger advise` orders policies, too: the logarithms of peak and recovery, half of
+    /// that of the attempts, and the share that is lost.
     pub(crate) fn cost(&self) -> f64 {
         self.peak.ln() + self.recovery.ln() + 0.5 * self.attempts.ln() + self.lost
     }

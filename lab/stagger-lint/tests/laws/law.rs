@@ -40,8 +40,8 @@ pub(crate) struct Trial {
 }
 
 impl Law {
-    /// Asserts that the law holds: in its first cases, or in those that `STAGGER_CASES` and `STAGGER_SEED` ask for. Of the
-    /// first ones, it says something about so many, and finds each of these words at least so often.
+    /// Asserts that the law holds: in its first cases, or in those that `STAGGER_CASES` and `STAGGER_SEED` ask for. Of
+    /// the first ones, it says something about so many, and finds each of these words at least so often.
     #[track_caller]
     pub(crate) fn assert_holds(&self, first: u64, tried: usize, words: &[(&'static str, usize)]) {
         let (cases, seed) = (from_environment("STAGGER_CASES"), from_environment("STAGGER_SEED"));

@@ -101,8 +101,8 @@ fn rival(ours: &Policy, kind: Kind, draws: &mut Draws) -> Option<(&'static str, 
     Some((if is_neighbor { "a neighbor" } else { "a random policy" }, policy))
 }
 
-/// Returns how one policy dominates another one on a grid, if it does: no figure is larger, beyond a small difference and
-/// three standard errors, and one is smaller by more than both.
+/// Returns how one policy dominates another one on a grid, if it does: no figure is larger, beyond a small difference
+/// and three standard errors, and one is smaller by more than both.
 pub(crate) fn dominates(grid: &Grid, one: &Policy, other: &Policy, seed: Seed) -> Option<String> {
     let is_worse = |one: &Figures, other: &Figures| {
         differences(one, other).into_iter().enumerate().any(|(at, difference)| difference > equal(at))

@@ -14,14 +14,16 @@ use super::law::{Law, Verdict};
 
 pub(crate) const VERDICTS: Law = Law {
     name: "verdicts",
-    statement: "a system that serves its requests in the end is said to be up, and one that does not is said to be down",
+    statement: "a system that serves its requests in the end is said to be up, and one that does not is said to be \
+                down",
     share: 60,
     case: verdict,
 };
 
 pub(crate) const GAINS: Law = Law {
     name: "gains",
-    statement: "a stall is survived if every loop gain is well below 1, and not if that of the stalled service is well above",
+    statement: "a stall is survived if every loop gain is well below 1, and not if that of the stalled service is well \
+                above",
     share: 30,
     case: gain,
 };
@@ -78,8 +80,8 @@ fn budgeted(edge: Edge) -> Edge {
     })
 }
 
-/// Returns the requests that were served in the last windows before the horizon, by the time at which they were, as a share
-/// of those that arrived in that time: another count than that of the verdict.
+/// Returns the requests that were served in the last windows before the horizon, by the time at which they were, as a
+/// share of those that arrived in that time: another count than that of the verdict.
 fn served_at_the_end(figures: &SystemFigures, windows: u32) -> f64 {
     let bins = (figures.window().as_millis() / 100) as usize * windows as usize;
     let end = (figures.horizon.as_millis() / 100) as usize;

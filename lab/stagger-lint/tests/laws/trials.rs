@@ -12,8 +12,8 @@ fn what_check_does_not_warn_of_causes_no_storm() {
     check::LAW.assert_holds(100, 40, &words);
 }
 
-/// Storms of which `check` said nothing when it simulated only the stall of 2 s (120, 329), and when it did not know that
-/// calls time out in the queue of a healthy server (641, 2705).
+/// Storms of which `check` said nothing when it simulated only the stall of 2 s (120, 329), and when it did not know
+/// that calls time out in the queue of a healthy server (641, 2705).
 #[test]
 fn storms_that_a_single_rule_finds_are_warned_of() {
     for seed in [120, 329, 641, 2705] {

@@ -1,5 +1,5 @@
-//! The rules for configurations of other systems: each fires on a file like those that people have, and is silent on its fixed
-//! form, which is read again.
+//! The rules for configurations of other systems: each fires on a file like those that people have, and is silent on
+//! its fixed form, which is read again.
 
 use stagger_lint::FileFinding;
 use stagger_lint::config::ConfigFile;
@@ -171,9 +171,11 @@ pub(super) fn virtual_service(route: &str) -> String {
 fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
     let plain = virtual_service("  - route: [{destination: {host: reviews}}]\n");
     let tight = virtual_service(
-        "  - name: v2\n    timeout: 4s\n    retries:\n      attempts: 5\n      perTryTimeout: 2s\n      retryOn: 5xx,reset\n",
+        "  - name: v2\n    timeout: 4s\n    retries:\n      attempts: 5\n      perTryTimeout: 2s\n      retryOn: \
+         5xx,reset\n",
     );
-    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: reviews}\nspec:\n  trafficPolicy:\n    loadBalancer: {simple: LEAST_REQUEST}\n";
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: reviews}\nspec:\n  \
+                trafficPolicy:\n    loadBalancer: {simple: LEAST_REQUEST}\n";
     let files: [(&str, &[&str], &[&str]); 15] = [
         (&plain, &["C001", "C003"], &["  - timeout: 10s\n    retries: {attempts: 2}\n    route:"]),
         (&tight, &["S013", "S019"], &["perTryTimeout: 560ms", "retryOn: connect-failure,refused-stream"]),
@@ -250,19 +252,37 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
         (
             "C013",
             "services:\n  db: {image: a}\n  app:\n    image: b\n    restart: always\n    depends_on: [db]\n".to_owned(),
-            "services:\n  db: {image: a}\n  app:\n    image: b\n    restart: always\n    depends_on: {db: {condition: service_healthy}}\n".to_owned(),
+            "services:\n  db: {image: a}\n  app:\n    image: b\n    restart: always\n    depends_on: {db: {condition: \
+             service_healthy}}\n"
+                .to_owned(),
         ),
         ("C009", DAPR.replace("orders: {retry: always", "orders: {retry: other"), DAPR.to_owned()),
         ("C003", unlimited.clone(), unlimited.replace("0s", "2s")),
         ("C010", GRPC.replace("\"0.1s\"", "\"soon\""), GRPC.to_owned()),
-        ("C008", RESILIENCE4J.replace("enableExponentialBackoff: true", "exponentialBackoffMultiplier: 3"), RESILIENCE4J.to_owned()),
-        ("C008", SERVICE.to_owned() + "RestartSteps=5\n", SERVICE.to_owned() + "RestartSteps=5\nRestartMaxDelaySec=1min\n"),
-        ("S001", DAPR.replace("exponential\n        maxInterval: 10s", "constant\n        duration: 2s"), DAPR.to_owned()),
+        (
+            "C008",
+            RESILIENCE4J.replace("enableExponentialBackoff: true", "exponentialBackoffMultiplier: 3"),
+            RESILIENCE4J.to_owned(),
+        ),
+        (
+            "C008",
+            SERVICE.to_owned() + "RestartSteps=5\n",
+            SERVICE.to_owned() + "RestartSteps=5\nRestartMaxDelaySec=1min\n",
+        ),
+        (
+            "S001",
+            DAPR.replace("exponential\n        maxInterval: 10s", "constant\n        duration: 2s"),
+            DAPR.to_owned(),
+        ),
         ("S019", DOTNET.to_owned(), "{\"HttpResilience\": {\"Retry\": {\"MaxRetryAttempts\": 0}}}".to_owned()),
         (
             "C004",
-            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '3'\n".to_owned(),
-            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: 5xx\n    retry.linkerd.io/limit: '1'\n    timeout.linkerd.io/request: 2s\n".to_owned(),
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: \
+             5xx\n    retry.linkerd.io/limit: '3'\n"
+                .to_owned(),
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: \
+             5xx\n    retry.linkerd.io/limit: '1'\n    timeout.linkerd.io/request: 2s\n"
+                .to_owned(),
         ),
     ] {
         assert!(codes(&read(&bad).check()).contains(&code), "{code}: {:?}\n{bad}", read(&bad).check());
@@ -388,10 +408,14 @@ fn rejections_that_are_retried_and_runs_that_pile_up_are_found_and_mended() {
         let limited = "server { listen 8081; limit_req zone=one; location / { proxy_pass http://10.0.0.9; } }\n";
         NGINX.replace("10.0.0.1;", "127.0.0.1:8081;").replace(
             "        proxy_pass",
-            &format!("        proxy_next_upstream {conditions};\n        proxy_next_upstream_timeout 5s;\n        proxy_next_upstream_tries 2;\n        proxy_pass"),
+            &format!(
+                "        proxy_next_upstream {conditions};\n        proxy_next_upstream_timeout 5s;\n        \
+                      proxy_next_upstream_tries 2;\n        proxy_pass"
+            ),
         ) + limited
     };
-    let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: sync}\nspec:\n  schedule: '*/5 * * * *'\n  jobTemplate: {spec: {template: {spec: {}}}}\n";
+    let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: sync}\nspec:\n  schedule: '*/5 * * * *'\n  \
+                jobTemplate: {spec: {template: {spec: {}}}}\n";
     let allowed = cron.replace("  jobTemplate", "  concurrencyPolicy: Allow\n  jobTemplate");
     for (text, code, part) in [
         (front("error http_503 timeout"), "C014", "proxy_next_upstream error timeout;\n"),
@@ -417,7 +441,8 @@ fn what_applies_to_nothing_has_no_other_finding() {
 fn a_job_that_runs_again_is_not_called_unsafe_to_repeat() {
     for text in [
         "test:\n  script: make\n  retry: {max: 2, when: runner_system_failure}\n",
-        "on: push\njobs:\n  test:\n    runs-on: x\n    steps:\n    - uses: nick-fields/retry@v3\n      with: {command: make, max_attempts: 2, timeout_minutes: 5}\n",
+        "on: push\njobs:\n  test:\n    runs-on: x\n    steps:\n    - uses: nick-fields/retry@v3\n      with: {command: \
+         make, max_attempts: 2, timeout_minutes: 5}\n",
     ] {
         assert_eq!(codes(&read(text).check()), [""; 0], "{text}");
     }

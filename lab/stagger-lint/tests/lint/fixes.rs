@@ -78,7 +78,8 @@ proptest! {
     #[test]
     fn suggested_settings_can_be_pasted(policy in any_policy(), context in any_context()) {
         for finding in check(&policy, &context) {
-            let (Some(settings), Some(helped)) = (finding.suggestion().settings(), finding.suggestion().policy()) else { continue };
+            let suggestion = finding.suggestion();
+            let (Some(settings), Some(helped)) = (suggestion.settings(), suggestion.policy()) else { continue };
             let pasted = if settings.split(' ').all(|word| word.contains('=')) {
                 let set = |builder: stagger_core::PolicyBuilder, word: &str| {
                     let (key, value) = word.split_once('=').unwrap();

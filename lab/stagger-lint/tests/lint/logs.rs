@@ -196,14 +196,29 @@ fn control_characters_of_a_log_are_escaped() {
 mod json {
     use super::*;
 
-    const RUN: &str = r#"{"schema":"stagger.run/1","event":"start","policy":"exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=4","seed":1,"command":["false"]}
-{"schema":"stagger.run/1","event":"attempting","n":1,"max":4}
-{"schema":"stagger.run/1","event":"attempt","n":1,"max":4,"result":"exit","code":1,"took_s":0.01,"next_s":0.25,"next_from":"policy","policy_cap_s":1.0}
-{"schema":"stagger.run/1","event":"attempt","n":2,"max":4,"result":"exit","code":1,"took_s":0.01,"next_s":30.0,"next_from":"advice","asked_s":30.0}
-{"schema":"stagger.run/1","event":"attempt","n":3,"max":4,"result":"exit","code":1,"took_s":0.01,"next_s":3.5,"next_from":"policy"}
-{"schema":"stagger.run/1","event":"attempt","n":4,"max":4,"result":"exit","code":1,"took_s":0.01,"stop":"attempts"}
-{"schema":"stagger.run/1","event":"done","ok":false,"exit":1,"attempts":4,"total_s":34.0,"waited_s":33.75,"seed":1}
-"#;
+    const RUN: &str = concat!(
+        r#"{"schema":"stagger.run/1","event":"start","#,
+        r#""policy":"exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=4","seed":1,"#,
+        r#""command":["false"]}"#,
+        "\n",
+        r#"{"schema":"stagger.run/1","event":"attempting","n":1,"max":4}"#,
+        "\n",
+        r#"{"schema":"stagger.run/1","event":"attempt","n":1,"max":4,"result":"exit","code":1,"took_s":0.01,"#,
+        r#""next_s":0.25,"next_from":"policy","policy_cap_s":1.0}"#,
+        "\n",
+        r#"{"schema":"stagger.run/1","event":"attempt","n":2,"max":4,"result":"exit","code":1,"took_s":0.01,"#,
+        r#""next_s":30.0,"next_from":"advice","asked_s":30.0}"#,
+        "\n",
+        r#"{"schema":"stagger.run/1","event":"attempt","n":3,"max":4,"result":"exit","code":1,"took_s":0.01,"#,
+        r#""next_s":3.5,"next_from":"policy"}"#,
+        "\n",
+        r#"{"schema":"stagger.run/1","event":"attempt","n":4,"max":4,"result":"exit","code":1,"took_s":0.01,"#,
+        r#""stop":"attempts"}"#,
+        "\n",
+        r#"{"schema":"stagger.run/1","event":"done","ok":false,"exit":1,"attempts":4,"total_s":34.0,"#,
+        r#""waited_s":33.75,"seed":1}"#,
+        "\n",
+    );
 
     #[test]
     fn logs_of_stagger_run_are_read_run_by_run() {

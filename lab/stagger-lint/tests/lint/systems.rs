@@ -1,4 +1,5 @@
-//! The rules for systems of services: each is a claim about what happens, so files are simulated with and without the fix.
+//! The rules for systems of services: each is a claim about what happens, so files are simulated with and without the
+//! fix.
 
 use std::fs;
 
@@ -199,7 +200,8 @@ fn a_fix_is_written_into_every_form_of_a_table() {
         assert!(check(&read(&fixed)).is_empty(), "{fixed}");
     }
     // A table of dotted keys has no head to write it to.
-    let dotted = "users.rate = 250\ntier.a.service = \"2ms\"\ntier.a.backlog = \"none\"\nedge = [{ from = \"users\", to = \"a\" }]";
+    let dotted = "users.rate = 250\ntier.a.service = \"2ms\"\ntier.a.backlog = \"none\"\nedge = [{ from = \"users\", \
+                  to = \"a\" }]";
     let found = check(&read(dotted));
     let fix = found[0].fix().unwrap();
     assert_eq!(fix.text(), "[tier.a]\nbacklog = 495");

@@ -76,8 +76,8 @@ fn case(seed: Seed) -> Verdict {
 
 impl Traffic {
     fn draw(draws: &mut Draws) -> Self {
-        // So slow that a millisecond, the resolution of tokio's timer, is short even for clients that stay in step: at ten
-        // times these rates, a queue of 30 ms serves 10 % more of them.
+        // So slow that a millisecond, the resolution of tokio's timer, is short even for clients that stay in step: at
+        // ten times these rates, a queue of 30 ms serves 10 % more of them.
         let rate = draws.between(6.0, 25.0);
         let capacity = rate * draws.between(1.02, 4.0);
         let millis = |draws: &mut Draws, least: f64, most: f64| 1_000 * draws.between(least, most) as u64;

@@ -21,8 +21,8 @@ impl VirtualTime {
     }
 
     /// Waits until `at`. Tokio's timer has whole milliseconds and rounds up, so the wait ends at one of the two
-    /// milliseconds around it, with the probability that preserves the mean; `share` is a draw from `[0, 1)`, or 0 to round
-    /// up.
+    /// milliseconds around it, with the probability that preserves the mean; `share` is a draw from `[0, 1)`, or 0 to
+    /// round up.
     pub(crate) async fn wait_until(self, at: u64, share: f64) {
         let up = share * 1_000.0 < (at % 1_000) as f64;
         tokio::time::sleep_until(self.start + Duration::from_millis(at / 1_000 + u64::from(up))).await;
