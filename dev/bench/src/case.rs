@@ -188,6 +188,7 @@ pub(crate) enum Role {
     /// This project.
     Stagger,
     /// Another crate.
+    #[cfg_attr(not(any(test, feature = "peers")), expect(dead_code, reason = "no other crate is measured"))]
     Peer,
 }
 

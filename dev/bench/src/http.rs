@@ -27,8 +27,6 @@ use crate::future::poll_once;
 
 const RETRIES: &str = "RetryLayer";
 pub(crate) const GUARDED: &str = "RetryLayer, budget";
-pub(crate) const TOWER_GUARDED: &str = "tower, backoff and budget";
-pub(crate) const MIDDLEWARE: &str = "reqwest::RetryMiddleware";
 
 /// Returns the rows of the tables.
 pub(crate) fn cases() -> Vec<Case> {

@@ -13,7 +13,6 @@ use reqwest_retry::policies::ExponentialBackoff;
 use stagger::{Policy, Retrier, policy};
 use stagger_http::reqwest::RetryMiddleware;
 
-use super::MIDDLEWARE;
 use super::{Answer, GET};
 use crate::case::{Case, Role, Table};
 use crate::future::poll_once;
@@ -25,7 +24,7 @@ pub(super) fn cases() -> Vec<Case> {
     let row = |role, name, run| Case::work(Table::Middleware, role, name, run);
     vec![
         row(Role::Bare, "no retries", |iterations| send(builder(), iterations)),
-        row(Role::Stagger, MIDDLEWARE, |iterations| {
+        row(Role::Stagger, "reqwest::RetryMiddleware", |iterations| {
             send(builder().with(RetryMiddleware::new(Retrier::new(POLICY))), iterations)
         }),
         row(Role::Peer, "reqwest-retry", |iterations| send(builder().with(peer()), iterations))

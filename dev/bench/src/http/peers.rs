@@ -7,7 +7,6 @@ use core::time::Duration;
 use tower::Layer as _;
 use tower::retry::{Policy, Retry};
 
-use super::TOWER_GUARDED;
 use super::{Answer, GET, Message, PUT, Server, send};
 use crate::case::{Case, Role, Table};
 use crate::tower_stack::BackoffAndBudget;
@@ -23,10 +22,10 @@ pub(super) fn cases() -> Vec<Case> {
     let get = |name, run| Case::work(Table::LayerGet, Role::Peer, name, run);
     let put = |name, run| Case::work(Table::LayerPut, Role::Peer, name, run);
     vec![
-        get(TOWER_GUARDED, |iterations| budgeted(&GET, iterations)),
+        get("tower, backoff and budget", |iterations| budgeted(&GET, iterations)),
         get(COUNTED, |iterations| counted(&GET, iterations)).note("no delay, no jitter, no budget"),
         get(RESILIENCE, |iterations| resilience(&GET, iterations)).note("the future is boxed"),
-        put(TOWER_GUARDED, |iterations| budgeted(&PUT, iterations)),
+        put("tower, backoff and budget", |iterations| budgeted(&PUT, iterations)),
         put(COUNTED, |iterations| counted(&PUT, iterations)).note("no delay, no jitter, no budget"),
         put(RESILIENCE, |iterations| resilience(&PUT, iterations)).note("the future is boxed"),
     ]
