@@ -9,46 +9,30 @@ const MOST_DOUBLINGS: u64 = 20;
 /// How long the pace is taken for constant when a turn is predicted.
 const STEP: u64 = DOUBLING / 16;
 
-/// The least and the most time in which a return that was interrupted reaches the rate at which that happened.
-const RECOVERY: [u64; 2] = [5_000_000_000, 300_000_000_000];
-/// That time in pauses, so that trying a rate that is refused costs about a tenth of all time at most.
-const RECOVERY_PER_PAUSE: u64 = 8;
+/// The time in which the rate approaches the one that was refused.
+const RECOVERY: u64 = 5_000_000_000;
 /// 1 as a fixed-point number whose third root is exact.
 const ONE: i64 = 1 << 30;
 const CUBE_ROOT: i64 = 1 << 10;
 
 /// The pace of a return: so many nanoseconds between two released calls at first, and how the rate grows.
 ///
-/// It doubles every 5 s, linearly within these. But if the pause before interrupted a return, another interruption
-/// costs another pause, and the rate `w` at which it happened is known; the rate begins at `0.7 · w`, and is then
-/// `w · (1 + 0.3 · ((t − k) / k)³)`: it approaches `w` for `k`, eight times the pause, stays near it, and leaves it
-/// behind if nothing is refused. Source: CUBIC, RFC 9438, section 4.2, with its factor of 0.7.
+/// It doubles every 5 s, linearly within these. Once a call was refused, the rate `w` at which that happened is known:
+/// the rate begins at `0.7 · w`, and is then `w · (1 + 0.3 · ((t − k) / k)³)`. It approaches `w` for `k` = 5 s, stays
+/// near it, and leaves it behind if nothing is refused. Source: CUBIC, RFC 9438, section 4.2, with its factor of 0.7.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) since: u64,
     pub(super) interval: u64,
-    /// `k` in nanoseconds; 0 if the rate doubles.
-    pub(super) recovery: u64,
-}
-
-/// Returns `k` after a pause of this length that interrupted a return.
-pub(super) const fn recovery_after(pause: u64) -> u64 {
-    let recovery = pause.saturating_mul(RECOVERY_PER_PAUSE);
-    let [least, most] = RECOVERY;
-    if recovery < least {
-        least
-    } else if recovery > most {
-        most
-    } else {
-        recovery
-    }
+    /// Whether a call was refused.
+    pub(super) was_cut: bool,
 }
 
 impl Pace {
     /// Returns the time between two released calls at this time.
     pub(super) const fn interval_at(self, at: u64) -> u64 {
         let grown = at.saturating_sub(self.since);
-        let interval = if self.recovery == 0 { self.doubled(grown) } else { self.recovered(grown) };
+        let interval = if self.was_cut { self.recovered(grown) } else { self.doubled(grown) };
         if interval < FASTEST { FASTEST } else { interval }
     }
 
@@ -63,11 +47,11 @@ impl Pace {
 
     const fn recovered(self, grown: u64) -> u64 {
         // Beyond sixteen times `k` the rate is a thousand times the one refused.
-        if grown / 16 >= self.recovery {
+        if grown / 16 >= RECOVERY {
             return FASTEST;
         }
-        // At most 2^10 · 16 · 3e11 < 2^53, and 2^14 after the division.
-        let beyond = grown as i64 * CUBE_ROOT / self.recovery as i64 - CUBE_ROOT;
+        // At most 2^10 · 16 · 5e9 < 2^47, and 2^14 after the division.
+        let beyond = grown as i64 * CUBE_ROOT / RECOVERY as i64 - CUBE_ROOT;
         let of_refused = ONE + 3 * beyond * beyond * beyond / 10;
         // At most 1e9 · 7 · 2^30 < 2^63.
         self.interval * 7 * ONE as u64 / (10 * of_refused as u64)
@@ -101,29 +85,25 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     const fn doubling(since: u64, interval: u64) -> Pace {
-        Pace { since, interval, recovery: 0 }
+        Pace { since, interval, was_cut: false }
     }
 
     #[test]
-    fn an_interrupted_return_stays_near_the_rate_that_was_refused_for_eight_pauses() {
-        let recovery = recovery_after(10 * SECOND);
+    fn a_return_that_was_cut_stays_near_the_rate_that_was_refused() {
         // 1,000 calls per second were refused.
-        let pace = Pace { since: 0, interval: SECOND / 700, recovery };
-        for (after, rate) in [(0, 700), (20, 873), (40, 962), (80, 1_000), (120, 1_037), (160, 1_300), (240, 3_400)] {
-            let got = SECOND / pace.interval_at(after * SECOND);
-            assert!(got.abs_diff(rate) <= rate / 100, "{got}/s after {after} s, not {rate}");
+        let pace = Pace { since: 0, interval: SECOND / 700, was_cut: true };
+        for (millis, rate) in [(0, 700), (1_250, 873), (2_500, 962), (5_000, 1_000), (7_500, 1_037), (10_000, 1_300)] {
+            let got = SECOND / pace.interval_at(millis * SECOND / 1_000);
+            assert!(got.abs_diff(rate) <= rate / 100, "{got}/s after {millis} ms, not {rate}");
         }
         assert_eq!(pace.interval_at(u64::MAX), FASTEST);
-        for (pause, recovery) in [(0, 5), (1, 8), (10, 80), (300, 300), (u64::MAX / SECOND, 300)] {
-            assert_eq!(recovery_after(pause * SECOND), recovery * SECOND, "{pause} s");
-        }
     }
 
     #[test]
     fn the_pace_of_a_return_never_slows_and_never_overflows() {
-        for recovery in [0, 5 * SECOND, 300 * SECOND] {
+        for was_cut in [false, true] {
             for interval in [SLOWEST, SECOND / 3_500, FASTEST] {
-                let pace = Pace { since: 0, interval, recovery };
+                let pace = Pace { since: 0, interval, was_cut };
                 let intervals = || (0..400).map(|n| pace.interval_at(n * 13 * SECOND));
                 assert!(intervals().is_sorted_by(|a, b| a >= b), "{pace:?}");
                 // Rounded down, by at most a nanosecond.
@@ -154,8 +134,8 @@ mod tests {
     #[test]
     fn a_predicted_turn_is_that_of_the_releases_one_by_one() {
         let intervals = [SLOWEST, SECOND / 100, SECOND / 3_500, FASTEST];
-        for (interval, recovery) in intervals.into_iter().flat_map(|interval| [(interval, 0), (interval, 8 * SECOND)]) {
-            let pace = Pace { since: 5, interval, recovery };
+        for (interval, was_cut) in intervals.into_iter().flat_map(|interval| [(interval, false), (interval, true)]) {
+            let pace = Pace { since: 5, interval, was_cut };
             let mut at = 5;
             for before in 0..1_024_u32 {
                 let predicted = pace.turn(5, before);

@@ -24,19 +24,21 @@ use crate::outcome::Outcome;
 ///     └─────────────────────────────── Returning ◀────────────────────┘
 /// ```
 ///
-/// - **A hint begins it**: a [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with
+/// - **A hint begins it**, unless calls are just returning and others are answered: a [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with
 ///   [`ServerHint::AtLeast`](crate::outcome::ServerHint::AtLeast): `until = max(until, now + min(hint, max))`. Other
 ///   hints begin nothing: a reservation is one caller's own.
-/// - **Refusals begin it**: more than 20 % of the last 50 outcomes are throttled. It lasts for 1 s, then for twice the
-///   last pause, at most 32 s, until 50 outcomes in a row are not throttled.
+/// - **Refusals begin it if asked for** ([`QuietTrigger::HintsAndRefusals`]): more than 20 % of the last 50 outcomes are
+///   throttled. It lasts for 1 s, then for twice the last pause, at most 32 s, until 50 outcomes in a row are not
+///   throttled.
 /// - **While it is quiet** no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and
 ///   their successes do not end it.
 /// - **At its end** one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1
 ///   s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is.
 /// - **In the return** waiting calls start one by one at the rate at which the server admitted calls in the last second
-///   before the pause (at least 1/s), doubling every 5 s. A refusal multiplies the rate by 0.7, once for all calls that
-///   began before the cut. If it begins another pause, the next return approaches the refused rate over eight pauses
-///   (5 s to 5 min) and stays near it, as CUBIC does (RFC 9438).
+///   before the pause (at least 1/s), doubling every 5 s. A refusal, with a hint or without, multiplies the rate by
+///   0.7, at most once a second and once for all calls that began before the cut. From then on the rate approaches the
+///   refused one for 5 s and stays near it, as CUBIC does (RFC 9438). If nothing was answered for a second, a hint
+///   begins another pause.
 /// - **It opens again** when no call waits; if calls were rejected, when none was for a second of the return.
 ///
 /// The paced return is the point of it: if all calls started together at the end of the pause, or spread over a few
@@ -84,12 +86,14 @@ pub struct QuietPeriod {
     pub(super) next: AtomicU64,
     /// The time between two releases, at the time of the state.
     pub(super) interval: AtomicU64,
-    /// How long the next return takes to reach the rate at which the last one was interrupted; 0 if it was not.
-    pub(super) recovery: AtomicU64,
+    /// 1 if the rate was cut since the pause began: then it approaches the refused one. Otherwise 0.
+    pub(super) was_cut: AtomicU64,
     /// The length of the last pause; 0 after a clean window.
     pub(super) pause: AtomicU64,
     /// When a call was last rejected, since the pause began; 0 if none was.
     pub(super) rejected_at: AtomicU64,
+    /// When a call was last answered in a return.
+    pub(super) answered_at: AtomicU64,
     pub(super) held: HeldCalls,
     pub(super) admitted: AdmittedRate,
     /// How many pauses have begun.
@@ -118,9 +122,10 @@ impl QuietPeriod {
                 settings,
                 next: AtomicU64::new(0),
                 interval: AtomicU64::new(SLOWEST),
-                recovery: AtomicU64::new(0),
+                was_cut: AtomicU64::new(0),
                 pause: AtomicU64::new(0),
                 rejected_at: AtomicU64::new(0),
+                answered_at: AtomicU64::new(0),
                 held: HeldCalls::new(settings.hold),
                 admitted: AdmittedRate::new(),
                 pauses: AtomicU64::new(0),
@@ -363,7 +368,7 @@ impl QuietPeriod {
     /// Returns the pace of a return that begins or was cut at this time.
     pub(super) fn pace_since(&self, since: u64) -> Pace {
         let interval = self.interval.load(Ordering::Acquire);
-        Pace { since, interval, recovery: self.recovery.load(Ordering::Relaxed) }
+        Pace { since, interval, was_cut: self.was_cut.load(Ordering::Relaxed) != 0 }
     }
 
     pub(super) fn load(&self) -> PackedState {

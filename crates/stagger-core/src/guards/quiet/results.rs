@@ -1,6 +1,5 @@
 //! What happens to a quiet period when an attempt ends: answers, refusals, and pauses that begin.
 
-use super::pace::recovery_after;
 use super::period::QuietPeriod;
 use super::recent::Finding;
 use super::state::{PackedState, QuietState};
@@ -13,6 +12,10 @@ use crate::outcome::{FailureKind, Outcome, ServerHint};
 /// The shortest and the longest pause without a hint.
 const FIRST_PAUSE: u64 = 1_000_000_000;
 const LAST_PAUSE: u64 = 32_000_000_000;
+/// The shortest time between two cuts of a return's rate.
+const MIN_CUT: u64 = 1_000_000_000;
+/// For how long nothing may have been answered in a return before a hint begins another pause.
+const UNANSWERED: u64 = 1_000_000_000;
 
 impl QuietPeriod {
     #[inline(never)]
@@ -29,7 +32,7 @@ impl QuietPeriod {
         };
         match (kind, hint) {
             (FailureKind::Throttled, Some(ServerHint::AtLeast(length))) if !length.is_zero() => {
-                self.pause_for(nanos(length), now.now().as_nanos());
+                self.asked_for_quiet(permit, nanos(length), now);
             }
             (FailureKind::Throttled, hint) => self.refused(permit, hint, now),
             // The server is in trouble, but it does not ask for quiet.
@@ -40,6 +43,9 @@ impl QuietPeriod {
 
     /// Records an answer that is not a refusal.
     fn answered(&self, permit: Permit, now: &dyn Now) {
+        if self.load().mode() == QuietState::Returning {
+            self.answered_at.store(now.now().as_nanos(), Ordering::Relaxed);
+        }
         if self.counts(permit) {
             if self.recent.count(false) == Finding::Clean {
                 self.pause.store(0, Ordering::Relaxed);
@@ -66,6 +72,7 @@ impl QuietPeriod {
             let at = now.now().as_nanos();
             // Before the state, so that a call that sees the return sees its first release.
             self.next.store(at, Ordering::Release);
+            self.answered_at.store(at, Ordering::Relaxed);
             let _ = self.swap(state, state.returning(at));
         }
     }
@@ -81,6 +88,20 @@ impl QuietPeriod {
                 let _ = self.swap(state, state.unprobed());
             }
             Permit::Probe { .. } | Permit::Admitted { .. } | Permit::None => {}
+        }
+    }
+
+    /// Records a refusal that says for how long.
+    ///
+    /// In a return it is a full queue that speaks, as long as others are answered: the rate is too high. Another pause
+    /// would let more calls pile up than a busy server can take off, so one would follow the other.
+    fn asked_for_quiet(&self, permit: Permit, length: u64, now: &dyn Now) {
+        let at = now.now().as_nanos();
+        let since = at.saturating_sub(self.answered_at.load(Ordering::Relaxed));
+        if self.load().mode() == QuietState::Returning && since <= UNANSWERED {
+            self.refused(permit, None, now);
+        } else {
+            self.pause_for(length, at);
         }
     }
 
@@ -103,8 +124,13 @@ impl QuietPeriod {
 
     /// Cuts the rate of the return. The generation changes, so refusals of calls that began before do not cut it again.
     fn cut(&self, state: PackedState, at: u64) {
+        // The queue that was full is still full: a refusal within a second says the same once more.
+        if at.saturating_sub(state.time(at)) < MIN_CUT {
+            return;
+        }
         let interval = self.pace(state, at).cut(at);
         if self.swap(state, state.returning(at)) {
+            self.was_cut.store(1, Ordering::Relaxed);
             self.interval.store(interval, Ordering::Release);
         }
     }
@@ -132,22 +158,12 @@ impl QuietPeriod {
         // begin the same pause, both have learned the same.
         match state.mode() {
             QuietState::Open => {
-                self.recovery.store(0, Ordering::Relaxed);
+                self.was_cut.store(0, Ordering::Relaxed);
                 self.interval.store(self.admitted.interval(at), Ordering::Release);
                 self.rejected_at.store(0, Ordering::Relaxed);
             }
-            QuietState::Returning => {
-                let interval = self.pace(state, at).cut(at);
-                self.recovery.store(recovery_after(length), Ordering::Relaxed);
-                self.interval.store(interval, Ordering::Release);
-            }
-            QuietState::Quiet | QuietState::Probing => {
-                // A longer pause costs more, if it interrupted a return.
-                let recovery = self.recovery.load(Ordering::Relaxed);
-                if recovery != 0 {
-                    self.recovery.store(recovery.max(recovery_after(length)), Ordering::Relaxed);
-                }
-            }
+            QuietState::Returning => self.interval.store(self.pace(state, at).cut(at), Ordering::Release),
+            QuietState::Quiet | QuietState::Probing => {}
         }
         if !self.swap(state, state.quiet(at.saturating_add(length))) {
             return false;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use proptest::prelude::*;
 use stagger_core::guard::{Limiter, LimiterPermit, Permits, Turn};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::quiet::{QuietPeriod, QuietState};
+use stagger_core::quiet::{QuietPeriod, QuietState, QuietTrigger};
 use stagger_core::{Guards, Instant, Outcome, Policy, Seed, ServerHint};
 
 use crate::laws::support::{Step, cases, ms, secs, take};
@@ -181,19 +181,21 @@ fn table() -> (Server, Load) {
 const ARMED: Duration = ms(20_100);
 const END: Duration = ms(30_000);
 
-fn with_quiet(server: &Server, load: &Load, seed: u64) -> Log {
-    run(server, load, Some(&QuietPeriod::new()), seed)
+/// Runs with a quiet period that refusals begin, too.
+fn with_refusals(server: &Server, load: &Load, seed: u64) -> Log {
+    let quiet = QuietPeriod::builder().trigger(QuietTrigger::HintsAndRefusals).build().unwrap();
+    run(server, load, Some(&quiet), seed)
 }
 
 #[test]
 fn one_hint_holds_a_thousand_tasks_and_a_paced_return_fails_almost_none() {
     let (server, load) = table();
     for seed in 0..20 {
-        let log = with_quiet(&server, &load, seed);
+        let log = run(&server, &load, Some(&QuietPeriod::new()), seed);
         let most = log.most_within(ms(100), END);
         let figures = (log.between(ARMED, END), most, log.refused_from(END), log.failed, log.calls);
         assert_eq!(log.between(ARMED, END), 0, "requests in the pause, seed {seed}");
-        assert!(most <= 18, "{figures:?}, seed {seed}");
+        assert!(most <= 20, "{figures:?}, seed {seed}");
         assert!(log.refused_from(END) <= 50, "{figures:?}, seed {seed}");
         assert!(log.failed <= 3, "{figures:?}, seed {seed}");
         assert!(log.calls >= 5_000, "{figures:?}, seed {seed}");
@@ -216,7 +218,7 @@ fn frozen_tasks_do_not_start_together() {
     let server = Server { per_second: 3_500, burst: 350, refuses_from: from, refuses_until: until, retry_after: None };
     let load = Load { tasks: 500, period: ms(200), policy, length: secs(15) };
     for seed in 0..5 {
-        let (log, alone) = (with_quiet(&server, &load, seed), run(&server, &load, None, seed));
+        let (log, alone) = (with_refusals(&server, &load, seed), run(&server, &load, None, seed));
         // Armed by the eleventh refusal of fifty, one round trip later.
         let probes = log.between(from + ms(150), until);
         assert!(probes <= 2, "{probes} requests in two seconds of refusals, seed {seed}");
@@ -247,7 +249,7 @@ fn refusals_are_backpressure_and_not_failures() {
     let server = Server { per_second: 400, burst: 40, refuses_from: from, refuses_until: until, retry_after: None };
     let load = Load { tasks: 200, period: secs(1), policy, length: secs(60) };
     for seed in 0..5 {
-        let (log, alone) = (with_quiet(&server, &load, seed), run(&server, &load, None, seed));
+        let (log, alone) = (with_refusals(&server, &load, seed), run(&server, &load, None, seed));
         assert!(alone.failed > 1_000, "without it {} calls fail", alone.failed);
         assert!(log.failed <= 1, "{} calls fail, seed {seed}", log.failed);
         // 1, 2, 4 and 8 s end within it: a probe each.
