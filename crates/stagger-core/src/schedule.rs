@@ -205,6 +205,19 @@ impl Policy {
         if ceiling < cap { ceiling } else { cap }
     }
 
+    /// Returns a hint as far as the policy follows it, for guards that hold other calls by it: `None` if it is longer
+    /// than [`max_hint`](Self::max_hint), so that the call itself stops, and at most the length of
+    /// [`HintMode::Clamp`].
+    #[must_use]
+    pub fn followed(&self, hint: ServerHint) -> Option<ServerHint> {
+        let ServerHint::AtLeast(asked) = hint else { return Some(hint) };
+        match (self.max_hint(), self.hint_mode()) {
+            (Some(longest), _) if asked > longest => None,
+            (_, HintMode::Clamp(most)) => Some(ServerHint::AtLeast(asked.min(most))),
+            _ => Some(hint),
+        }
+    }
+
     /// Returns whether a retry waits exactly as long as this hint says, with nothing added.
     pub(crate) const fn follows_exactly(&self, hint: ServerHint) -> bool {
         matches!((hint, self.hint_mode()), (ServerHint::Reserved(_), _) | (ServerHint::AtLeast(_), HintMode::Exact))

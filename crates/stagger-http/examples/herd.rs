@@ -125,7 +125,7 @@ pub(crate) async fn run(hint: RejectionHint) -> Result<Figures, Box<dyn Error>> 
         })
     };
     // Each client stands for a process of its own, so none knows what the server has asked another one for.
-    let layer = RetryLayer::new(Retrier::new(POLICY)).without_quiet_period();
+    let layer = RetryLayer::new(Retrier::new(POLICY));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| tokio::spawn(layer.layer(network(client)).oneshot(Request::new(Body::new()))))
         .collect();

@@ -47,17 +47,17 @@
 //!
 //! # Quiet periods
 //!
-//! When a server answers a request with `429` or `503` and a hint for everybody, such as `Retry-After`, the clients on
-//! tower and reqwest send no other request to this origin with the same credentials until the time is over. One request
-//! then goes first, and the others follow at the rate that was admitted before: see
-//! [`QuietPeriod`](stagger::guard::QuietPeriod). Calls wait within their deadline and `max_elapsed`; otherwise they are
-//! rejected at once, with the remaining time.
+//! A hint such as `Retry-After` delays the call that got it, and no other: most limits are those of a route, a method or
+//! a customer. If the retrier was given a [`QuietPeriod`](stagger::guard::QuietPeriod), a `429` or `503` with a hint
+//! holds all calls with the same key until the time is over: by default those to one origin with the same credentials.
+//! One request then goes first, and the others follow at the rate that was admitted before. Calls wait within their
+//! deadline and `max_elapsed`; otherwise they are rejected at once, with the remaining time.
 //!
 //! Credentials are the headers `Authorization`, `Proxy-Authorization`, `Cookie`, `x-api-key`, `api-key`, `apikey`,
 //! `x-goog-api-key`, `x-auth-token`, `x-access-token`, `private-token` and `ocp-apim-subscription-key`, and the user
 //! information of the URL. Of a signature, who has signed counts. Only a hash under a secret of the process is kept. At
 //! most 1,000 pairs of origin and credentials have a quiet period at a time; further calls follow the hints that they
-//! receive themselves. `quiet_key` of the clients chooses another key, and `without_quiet_period` turns it off.
+//! receive themselves. `quiet_key` of the clients chooses another key.
 //!
 //! # Dependencies before 1.0
 //!

@@ -356,10 +356,19 @@ impl RetryMachine<'_> {
         if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
             return self.repeat_at_once(permit, &now, guards);
         }
-        guards.record(permit, &outcome, &now);
+        guards.record(permit, &self.told(outcome), &now);
         match retryable(outcome) {
             Ok((kind, hint)) => self.retry_or_stop(kind, hint, SpreadUse::Unused, &now, guards),
             Err(decision) => decision,
+        }
+    }
+
+    /// Returns what the guards are told: a hint that the policy does not follow does nothing to other calls.
+    #[inline]
+    fn told(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Failed { kind, hint: Some(hint) } => Outcome::Failed { kind, hint: self.policy.followed(hint) },
+            other => other,
         }
     }
 

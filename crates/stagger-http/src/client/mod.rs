@@ -27,4 +27,4 @@ pub use request::{Deadline, StatusFailure, attempt_number};
 pub(crate) use settings::ConditionalWrites;
 #[cfg(feature = "tower")]
 pub(crate) use settings::CredentialFuture;
-pub(crate) use settings::{HeaderMode, QuietBy, RetrySettings, poll_refresh, retry_options};
+pub(crate) use settings::{HeaderMode, RetrySettings, poll_refresh, retry_options};

@@ -30,18 +30,8 @@ pub(crate) struct RetrySettings<P> {
     pub(crate) conditional_writes: ConditionalWrites,
     /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
-    pub(crate) quiet: QuietBy<P>,
-}
-
-/// Which requests wait together when a server asks for quiet.
-#[derive(Clone)]
-pub(crate) enum QuietBy<P> {
-    /// None wait.
-    Off,
-    /// Those to one origin with the same credentials.
-    Credentials,
-    /// Those with the same key.
-    Key(KeyFn<P>),
+    /// Which requests share a quiet period; `None` for those to one origin with the same credentials.
+    pub(crate) quiet_key: Option<KeyFn<P>>,
 }
 
 pub(crate) type CredentialFuture = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
@@ -78,7 +68,7 @@ impl<P> RetrySettings<P> {
             idempotent_if: None,
             conditional_writes: ConditionalWrites::ByMethod,
             codes: None,
-            quiet: QuietBy::Credentials,
+            quiet_key: None,
         }
     }
 
@@ -87,17 +77,9 @@ impl<P> RetrySettings<P> {
     where
         P: RequestHead,
     {
-        match &self.quiet {
-            QuietBy::Key(key) => key(head),
-            QuietBy::Off | QuietBy::Credentials => by_credentials(head),
-        }
-    }
-
-    /// Lets a call wait when the server asks for quiet, unless that is turned off.
-    pub(crate) fn start<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(&self, call: PollRetry<T, R>) -> PollRetry<T, R> {
-        match self.quiet {
-            QuietBy::Off => call,
-            QuietBy::Credentials | QuietBy::Key(_) => call.quiet_by_key(),
+        match &self.quiet_key {
+            Some(key) => key(head),
+            None => by_credentials(head),
         }
     }
 
@@ -191,25 +173,17 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
-            /// Sets which requests wait together when a server asks one of them to wait: those with equal keys, at most
-            /// 1,000 keys at a time. The key alone decides, so let the host be part of it if the client has several. A
-            /// hash of it is kept, under a secret of the process. Default: the origin and the credentials, see the
-            /// [crate](crate#quiet-periods).
+            /// Sets which requests share a quiet period, if the retrier [has one](stagger::Retrier::quiet_period): those
+            /// with equal keys, at most 1,000 keys at a time. The key alone decides, so let the host be part of it if the
+            /// client has several. A hash of it is kept, under a secret of the process. Default: the origin and the
+            /// credentials, see the [crate](crate#quiet-periods).
             #[must_use]
             pub fn quiet_key<K: ::core::hash::Hash>(
                 self,
                 key: impl Fn(&$Request) -> K + Send + Sync + 'static,
             ) -> Self {
                 let key = move |request: &$Request| $crate::client::hash_of(&key(request));
-                self.update_common(|settings| settings.quiet = $crate::client::QuietBy::Key(::std::sync::Arc::new(key)))
-            }
-
-            /// Lets no request wait because a server has asked another one to: each follows the hints that it receives
-            /// itself. A quiet period that the retrier was given [for all](stagger::Retrier::shared_quiet_period) still
-            /// applies.
-            #[must_use]
-            pub fn without_quiet_period(self) -> Self {
-                self.update_common(|settings| settings.quiet = $crate::client::QuietBy::Off)
+                self.update_common(|settings| settings.quiet_key = Some(::std::sync::Arc::new(key)))
             }
 
             /// Sets the retryable gRPC status codes, usually those of the method's `retryPolicy`. Default: those of

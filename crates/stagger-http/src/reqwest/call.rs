@@ -41,8 +41,9 @@ impl<'s> RetryCall<'s> {
         Self {
             settings,
             redirects,
-            call: settings
-                .start(PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed())
+            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline)
+                .untimed()
+                .quiet_by_key()
                 .late_target(|| origin(&request)),
             request: RequestTracker::new(request, settings),
             span: AttemptSpan::default(),

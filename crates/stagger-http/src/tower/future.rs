@@ -73,7 +73,7 @@ where
         let call = PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer));
         Self {
             service,
-            call: settings.common.start(call.untimed()).late_target(|| request.origin()),
+            call: call.untimed().quiet_by_key().late_target(|| request.origin()),
             timer,
             request,
             attempt: None,

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::Throttle;
+use stagger::guard::QuietPeriod;
 use stagger::observe::Action;
 use stagger::profile::GRPC_A6;
 use stagger::time::Tokio;
@@ -133,8 +134,8 @@ fn server(
 }
 
 /// Creates a layer for idempotent methods; gRPC's retry policies assume all methods to be.
-fn layer(policy: Policy) -> RetryLayer<Tokio> {
-    RetryLayer::new(Retrier::new(policy)).idempotent_if(|_| true)
+fn layer(retrier: impl Into<Retrier>) -> RetryLayer<Tokio> {
+    RetryLayer::new(retrier).idempotent_if(|_| true)
 }
 
 fn call() -> Request<Full<Bytes>> {
@@ -204,7 +205,8 @@ async fn gr_09_a_retry_comes_no_earlier_than_the_pushback() {
 async fn a_pushback_of_an_exhausted_server_holds_the_other_calls_to_it() {
     for (code, seconds) in [(RESOURCE_EXHAUSTED, [0, 10]), (UNAVAILABLE, [0, 0])] {
         let (server, seen) = server(move |n| if n == 0 { pushed_back(code, "10000") } else { trailers_only(OK) });
-        let client = layer(policy!(constant(ms(100)).max_attempts(1))).layer(server);
+        let retrier = Retrier::new(policy!(constant(ms(100)).max_attempts(1))).quiet_period(QuietPeriod::new());
+        let client = layer(retrier).layer(server);
         let call = || {
             let (mut head, body) = call().into_parts();
             head.uri = "http://shop.example/shop.Stock/Count".parse().unwrap();

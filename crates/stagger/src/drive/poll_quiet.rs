@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use stagger_core::Outcome;
 #[cfg(target_has_atomic = "64")]
+use stagger_core::ServerHint;
+#[cfg(target_has_atomic = "64")]
 use stagger_core::guard::LimiterPermit;
 
 use super::poll_retry::PollRetry;
@@ -26,9 +28,8 @@ use crate::time::Sleep;
 impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Uses a [quiet period](crate::guard::QuietPeriod) for each key, such as one for each server and credential: when
     /// a server asks one call to wait, the calls with the same key wait, and no others. They have the settings of
-    /// [`Retrier::quiet_period`]; if the retrier has none, they wait, are armed by hints alone, and follow them as far
-    /// as the policy does ([`max_hint`](crate::PolicyBuilder::max_hint), [`HintMode::Clamp`](crate::HintMode::Clamp)).
-    /// A [shared](Retrier::shared_quiet_period) quiet period serves all keys. Call it before the first poll.
+    /// [`Retrier::quiet_period`]; if the retrier has none, no call waits for another. A
+    /// [shared](Retrier::shared_quiet_period) quiet period serves all keys. Call it before the first poll.
     ///
     /// A key has a quiet period from the first hint or counted refusal on, until it is at rest. The call then begins
     /// with [`poll_begin_at`](Self::poll_begin_at), and reports with [`answered_at`](Self::answered_at). While no
@@ -42,7 +43,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         let source = &mut self.driver.call.options.source;
         let shared = source.retrier.borrow().shared();
         if let Some(keys) = &shared.quiet_keys {
-            keys.prepare(&shared.policy);
+            keys.prepare();
             source.quiet = QuietTarget::Unasked;
         }
         self
@@ -114,15 +115,17 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// repeated.
     #[cold]
     fn note_lost_hint(&self, answer: &Outcome, decided: &Outcome) {
-        let hint = QuietKeys::hint_for_everybody;
-        if let (Some(quiet), Some(_), None) = (&self.retrier().borrow().shared().quiet, hint(answer), hint(decided)) {
-            quiet.record(LimiterPermit::NONE, answer, &self.driver.call.clock.now());
+        let shared = self.retrier().borrow().shared();
+        let hint = |outcome| QuietKeys::hint_for_everybody(outcome, &shared.policy);
+        if let (Some(quiet), Some(length), None) = (&shared.quiet, hint(answer), hint(decided)) {
+            let told = Outcome::throttled(Some(ServerHint::AtLeast(length)));
+            quiet.record(LimiterPermit::NONE, &told, &self.driver.call.clock.now());
         }
     }
 
     #[cold]
     fn note_hint(&mut self, outcome: &Outcome, key: impl FnOnce(&R) -> u64) {
-        let length = QuietKeys::hint_for_everybody(outcome);
+        let length = QuietKeys::hint_for_everybody(outcome, &self.retrier().borrow().shared().policy);
         let Some(keys) = self.quiet_keys().filter(|keys| length.is_some() || keys.counts(outcome)) else { return };
         let now = self.driver.call.clock.now();
         let pause = |quiet: &KeyQuiet| length.iter().for_each(|length| quiet.pause(*length, &now));

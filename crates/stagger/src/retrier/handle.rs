@@ -80,7 +80,7 @@ impl Retrier {
                 known_quiet: None,
                 lone_quiet: None,
                 #[cfg(target_has_atomic = "64")]
-                quiet_keys: Some(Arc::new(QuietKeys::default())),
+                quiet_keys: None,
                 pacer: None,
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
@@ -192,7 +192,7 @@ impl Retrier {
         {
             let quiet = Arc::new(quiet);
             let known = Arc::downcast::<QuietPeriod>(Arc::clone(&quiet) as Arc<dyn Any + Send + Sync>).ok();
-            let keys = known.as_ref().map(|model| Arc::new(QuietKeys::with_settings_of(model)));
+            let keys = known.as_ref().and_then(|model| QuietKeys::with_settings_of(model)).map(Arc::new);
             self.shared_quiet_period(quiet).change(|shared| {
                 shared.quiet_keys = keys;
                 shared.known_quiet = known;

@@ -8,16 +8,16 @@ use std::sync::{Arc, OnceLock};
 
 use stagger_core::guard::{Limiter, LimiterPermit, Now};
 use stagger_core::quiet::{QuietPeriod, QuietSnapshot, QuietTrigger};
-use stagger_core::{FailureKind, HintMode, Instant, Outcome, Policy, Seed, ServerHint};
+use stagger_core::{FailureKind, Instant, Outcome, Policy, Seed, ServerHint};
 
 use crate::control::keyed::Keyed;
 
 /// The quiet periods of a retrier's keys. A key has one from the first hint on, until it is at rest again: while no
 /// server asks for quiet, a call costs the question whether there is any.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QuietKeys {
-    /// The quiet period with the settings of all, if the retrier was given one.
-    model: Option<Box<QuietPeriod>>,
+    /// The quiet period with the settings of all.
+    model: Box<QuietPeriod>,
     /// Created for the first client that has keys.
     table: OnceLock<Option<Box<QuietTable>>>,
 }
@@ -36,7 +36,6 @@ struct QuietTable {
 
 /// How often quiet periods whose keys are not used any more are looked for, in nanoseconds.
 const SWEEP: u64 = 1_000_000_000;
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// The quiet period of one key.
 #[derive(Debug)]
@@ -90,14 +89,13 @@ impl EndedTotals {
 
 impl QuietKeys {
     /// Creates quiet periods with the settings of this one for every key.
-    pub(crate) fn with_settings_of(model: &QuietPeriod) -> Self {
-        Self { model: model.fresh().map(Box::new), table: OnceLock::new() }
+    pub(crate) fn with_settings_of(model: &QuietPeriod) -> Option<Self> {
+        Some(Self { model: Box::new(model.fresh()?), table: OnceLock::new() })
     }
 
-    /// Prepares for calls with keys. `policy` limits how long the hints that it follows are.
-    pub(crate) fn prepare(&self, policy: &Policy) {
-        self.table
-            .get_or_init(|| QuietTable::new(self.model.as_ref().and_then(|model| model.fresh()), policy).map(Box::new));
+    /// Prepares for calls with keys.
+    pub(crate) fn prepare(&self) {
+        self.table.get_or_init(|| QuietTable::new(self.model.fresh()?).map(Box::new));
     }
 
     fn table(&self) -> Option<&QuietTable> {
@@ -131,12 +129,11 @@ impl QuietKeys {
         Some(quiet)
     }
 
-    /// Returns the pause that the server asks all calls for.
-    pub(crate) fn hint_for_everybody(outcome: &Outcome) -> Option<Duration> {
-        match outcome {
-            Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::AtLeast(length)) } => {
-                Some(*length).filter(|length| !length.is_zero())
-            }
+    /// Returns the pause that the server asks all calls for, if the policy follows it.
+    pub(crate) fn hint_for_everybody(outcome: &Outcome, policy: &Policy) -> Option<Duration> {
+        let Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) } = *outcome else { return None };
+        match policy.followed(hint) {
+            Some(ServerHint::AtLeast(length)) if !length.is_zero() => Some(length),
             _ => None,
         }
     }
@@ -177,9 +174,8 @@ impl QuietKeys {
 }
 
 impl QuietTable {
-    /// Creates a table without quiet periods; `None` if the policy follows no hint.
-    fn new(model: Option<QuietPeriod>, policy: &Policy) -> Option<Self> {
-        let model = model.or_else(|| by_default(policy))?;
+    /// Creates a table without quiet periods.
+    fn new(model: QuietPeriod) -> Option<Self> {
         let ended = Arc::new(EndedTotals::default());
         let all = model.fresh()?;
         let make = {
@@ -211,17 +207,6 @@ impl QuietTable {
         self.swept.store(now.as_nanos(), Ordering::Relaxed);
         self.periods.sweep(now);
     }
-}
-
-/// Returns the quiet period that a client has by default: armed by hints alone, of which it follows as much as the
-/// policy.
-fn by_default(policy: &Policy) -> Option<QuietPeriod> {
-    let max_hint = policy.max_hint().unwrap_or(DAY).min(DAY);
-    let followed = match policy.hint_mode() {
-        HintMode::Clamp(most) => most.min(max_hint),
-        _ => max_hint,
-    };
-    QuietPeriod::builder().trigger(QuietTrigger::Hints).max(followed).build().ok()
 }
 
 /// How often each key was called lately: the keys of the last 64 of the calls that are looked at, about every 256th,

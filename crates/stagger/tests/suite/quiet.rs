@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::budget::Tokens;
-use stagger::guard::{LimiterMode, Pacer, QuietPeriod, QuietState};
+use stagger::guard::{LimiterMode, Pacer, QuietPeriod, QuietState, QuietTrigger};
 use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, VirtualClock};
 use stagger::time::Clock as _;
@@ -208,8 +208,9 @@ type Refusal = Option<u64>;
 
 /// Returns retriers that know their quiet period by its type, and by its interface alone, without and with a pacer.
 fn retriers() -> [(&'static str, Retrier); 3] {
-    let known = Retrier::new(ONCE).quiet_period(QuietPeriod::new());
-    let shared = Retrier::new(ONCE).shared_quiet_period(Arc::new(QuietPeriod::new()));
+    let refusals = || QuietPeriod::builder().trigger(QuietTrigger::HintsAndRefusals).build().unwrap();
+    let known = Retrier::new(ONCE).quiet_period(refusals());
+    let shared = Retrier::new(ONCE).shared_quiet_period(Arc::new(refusals()));
     let paced = Retrier::new(ONCE).quiet_period(QuietPeriod::new()).pacer(Pacer::new());
     [("known", known), ("shared", shared), ("with a pacer", paced)].map(|(name, retrier)| {
         let hint = |seconds: u64| ServerHint::AtLeast(Duration::from_secs(seconds));

@@ -177,7 +177,7 @@ const ONCE: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts
 
 #[tokio::test(start_paused = true)]
 async fn the_pause_of_one_key_holds_no_other_and_without_any_pause_no_key_is_asked_for() {
-    let retrier = Retrier::new(ONCE);
+    let retrier = Retrier::new(ONCE).quiet_period(QuietPeriod::new());
     for _ in 0..20 {
         let mut call = PollRetry::new(&retrier, Tokio).quiet_by_key();
         let begun =
@@ -212,7 +212,7 @@ async fn refusals_without_a_hint_begin_a_pause_only_if_the_quiet_period_says_so(
 /// The rate of a return is that of the key, estimated from a sample, and not that of the client.
 #[tokio::test(start_paused = true)]
 async fn a_key_returns_at_about_its_own_rate() {
-    let retrier = Retrier::new(ONCE);
+    let retrier = Retrier::new(ONCE).quiet_period(QuietPeriod::new());
     // Key 1 has three of four calls, 300 per second, and key 2 the others.
     for n in 0..20_000_u64 {
         let key = if n % 4 == 0 { 2 } else { 1 };

@@ -90,7 +90,7 @@ async fn call(number: u64) -> Value {
         request = request.header("idempotency-key", "\"8e03978e\"");
     }
     let body = if method == Method::GET { Full::default() } else { Full::from("an order") };
-    let layer = RetryLayer::new(Retrier::new(POLICY)).without_quiet_period().attempt_header();
+    let layer = RetryLayer::new(Retrier::new(POLICY)).attempt_header();
     let layer = layer.classify_progress(progress);
     let layer = match credentials {
         "fresh" => layer.refresh_credentials(|_| async {

@@ -37,7 +37,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 impl QuietPeriodBuilder {
     pub(super) const DEFAULT: Self = Self {
         mode: LimiterMode::Wait,
-        trigger: QuietTrigger::HintsAndRefusals,
+        trigger: QuietTrigger::Hints,
         max: Duration::from_secs(300),
         max_wait: None,
         max_waiting: 1_024,
@@ -49,7 +49,7 @@ impl QuietPeriodBuilder {
         Self { mode, ..self }
     }
 
-    /// Sets what begins a pause. Default: [`QuietTrigger::HintsAndRefusals`].
+    /// Sets what begins a pause. Default: [`QuietTrigger::Hints`].
     pub const fn trigger(self, trigger: QuietTrigger) -> Self {
         Self { trigger, ..self }
     }

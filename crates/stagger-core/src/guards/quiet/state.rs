@@ -8,11 +8,13 @@ words! {
     /// What begins a pause.
     #[derive(Default)]
     pub enum QuietTrigger {
-        /// A hint of the server, or too many refusals without one. The default.
+        /// A hint alone. The default. Refusals without one still lengthen a pause that has begun, and slow down its
+        /// return.
         #[default]
-        HintsAndRefusals = "hints_and_refusals",
-        /// A hint alone. Refusals without one still lengthen a pause that has begun, and slow down its return.
         Hints = "hints",
+        /// A hint, or too many refusals without one. Near the limit of a server, refusals are normal: a pause for them
+        /// adds the work of all calls that waited, and may be followed by the next.
+        HintsAndRefusals = "hints_and_refusals",
     }
     /// All values.
     pub const ALL;

@@ -98,8 +98,7 @@ async fn fresh_credentials() -> Option<HeaderMap> {
 /// The tower layer.
 pub(super) async fn tower(case: &Case<'_>) -> Trace {
     let (server, recorder) = (&Server::new(case), Recorder::new());
-    let layer =
-        RetryLayer::new(case.retrier(&recorder)).without_quiet_period().refresh_credentials(|_| fresh_credentials());
+    let layer = RetryLayer::new(case.retrier(&recorder)).refresh_credentials(|_| fresh_credentials());
     let client = layer.layer(service_fn(|_: LayerRequest| async move {
         let (status, headers) = server.respond().await.response()?;
         let mut response = ServerResponse::new("said the server".into());
@@ -143,7 +142,6 @@ pub(super) async fn reqwest(case: &Case<'_>) -> Trace {
 
     let (server, recorder) = (Server::new(case), Recorder::new());
     let retry = stagger_http::reqwest::RetryMiddleware::new(case.retrier(&recorder))
-        .without_quiet_period()
         .refresh_credentials(|_| fresh_credentials());
     let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(Innermost(server.clone())).build();
     let mut request = client.get("http://server.test/");

@@ -1,4 +1,4 @@
-//! The default of a client, and how to change it, on tokio's paused clock.
+//! A client by default, and one that was given a quiet period, on tokio's paused clock.
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use stagger::guard::{LimiterMode, Pacer, QuietPeriod};
 use stagger::observe::Action;
 use stagger::testing::Recorder;
 use stagger::time::Tokio;
-use stagger::{Rejected, Retrier, StopReason};
+use stagger::{Rejected, StopReason};
 use stagger_http::Deadline;
 use stagger_http::tower::RetryLayer;
 use tower::{Layer as _, ServiceBuilder, ServiceExt as _};
@@ -20,7 +20,7 @@ use super::*;
 use crate::suite::tower::POLICY;
 
 fn client() -> RetryLayer<Tokio> {
-    RetryLayer::new(ONCE)
+    RetryLayer::new(quiet(ONCE))
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn the_429_of_a_request_that_is_not_repeated_holds_too() {
         let (server, arrivals) = server(limited_until(SECOND, "10"));
         let layer = match shared {
             true => RetryLayer::new(Retrier::new(POLICY).shared_quiet_period(Arc::new(QuietPeriod::new()))),
-            false => RetryLayer::new(POLICY),
+            false => RetryLayer::new(quiet(POLICY)),
         };
         let client = layer.layer(server);
         let post = Request::post(API).body(Full::default()).unwrap();
@@ -86,14 +86,19 @@ async fn a_reservation_and_a_prohibition_hold_nobody_else() {
     }
 }
 
+/// The usual limit is one of a route, a method or a customer.
 #[tokio::test(start_paused = true)]
-async fn it_can_be_turned_off() {
+async fn by_default_a_hint_delays_the_call_that_got_it_and_no_other() {
     let (server, arrivals) = server(limited_until(SECOND, "10"));
-    let client = client().without_quiet_period().layer(server);
-    for _ in 0..3 {
-        assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+    let client = RetryLayer::new(POLICY).layer(server);
+    let calls: Vec<_> =
+        (0..3).map(|n| tokio::spawn(later(500 * n * ms(1), client.clone().oneshot(get(API))))).collect();
+    for call in calls {
+        assert_eq!(code(&call.await.unwrap()), 200);
     }
-    assert_eq!(seconds(&arrivals), [0, 0, 0]);
+    let arrived = seconds(&arrivals);
+    assert_eq!(arrived[..3], [0, 0, 1]);
+    assert!(arrived[3..].iter().all(|second| *second >= 10), "{arrived:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +121,7 @@ async fn it_can_fail_fast_with_the_remaining_time_and_it_can_only_observe() {
 async fn a_call_whose_deadline_ends_before_its_turn_is_rejected_at_once_with_the_remaining_time() {
     let (server, arrivals) = server(limited_until(SECOND, "10"));
     let recorder = Recorder::new();
-    let retrier = Retrier::new(ONCE).on_event(recorder.listener());
+    let retrier = quiet(ONCE).on_event(recorder.listener());
     let client = RetryLayer::new(retrier).layer(server);
     let _ = client.clone().oneshot(get(API)).await;
     let mut request = get(API);
@@ -136,25 +141,25 @@ async fn a_call_whose_deadline_ends_before_its_turn_is_rejected_at_once_with_the
     assert_eq!(seconds(&arrivals), [0, 10]);
 }
 
-/// The longest of several hints counts, and at most as much of it as the policy follows.
+/// The longest of several hints counts, of those that the policy follows.
 #[tokio::test(start_paused = true)]
-async fn the_longest_hint_wins_and_the_policys_limit_bounds_it() {
+async fn the_longest_hint_wins_and_one_that_is_too_long_for_the_policy_holds_nobody() {
     let hints = Arc::new(Mutex::new(vec!["3", "10", "5"]));
     let (server, arrivals) = server(move |_, _: &LayerRequest| match hints.lock().unwrap().pop() {
         Some(hint) => limited("retry-after", hint),
         None => ok(),
     });
     let policy = ONCE.to_builder().max_hint(Duration::from_secs(8)).build().unwrap();
-    let slow = RetryLayer::new(policy).layer(ServiceBuilder::new().map_future(slowly).service(server));
+    let slow = RetryLayer::new(quiet(policy)).layer(ServiceBuilder::new().map_future(slowly).service(server));
     // All three are in flight when the first hint arrives.
     let calls: Vec<_> = (0..3).map(|n| tokio::spawn(later(ms(50) * n, slow.clone().oneshot(get(API))))).collect();
     for call in calls {
         assert_eq!(code(&call.await.unwrap()), 429);
     }
     assert_eq!(code(&slow.oneshot(get(API)).await), 200);
-    // The second hint, of 10 s, was received at 250 ms.
+    // The first hint, of 5 s, was received at 200 ms.
     let at = arrivals.lock().unwrap().last().unwrap().0;
-    assert!((ms(8_250)..ms(8_255)).contains(&at), "{at:?}");
+    assert!((ms(5_200)..ms(5_205)).contains(&at), "{at:?}");
 }
 
 async fn slowly<T>(response: impl Future<Output = T>) -> T {
@@ -174,7 +179,7 @@ async fn later<T>(after: Duration, call: impl Future<Output = T>) -> T {
 async fn a_waiting_call_holds_no_permit_of_the_inner_service_and_none_starts_late() {
     let (server, arrivals) = server(limited_until(SECOND, "10"));
     let inner = ServiceBuilder::new().concurrency_limit(2).map_future(slowly).service(server);
-    let client = RetryLayer::new(ONCE).layer(inner.clone());
+    let client = client().layer(inner.clone());
     let calls: Vec<_> = (0..6).map(|_| tokio::spawn(client.clone().oneshot(get(API)))).collect();
     tokio::time::sleep(SECOND).await;
     // Two were in flight. The other four wait for the pause, and neither holds one of the two permits.
@@ -210,7 +215,7 @@ async fn a_retry_that_waits_for_the_inner_service_does_not_start_in_a_pause() {
         }
     });
     let inner = ServiceBuilder::new().concurrency_limit(1).service(slow);
-    let client = RetryLayer::new(POLICY).layer(inner);
+    let client = RetryLayer::new(quiet(POLICY)).layer(inner);
     let retried = tokio::spawn(client.clone().oneshot(get("http://api.example/retried")));
     tokio::time::sleep(ms(50)).await;
     let once = tokio::spawn(tokio::time::timeout(2 * SECOND, client.oneshot(get("http://api.example/limited"))));
@@ -265,7 +270,7 @@ async fn a_sleeping_retry_waits_on_and_gives_back_what_it_holds_if_it_is_dropped
         _ => ok(),
     });
     let budget = Arc::new(Tokens::builder().capacity(1).cost(1).build().unwrap());
-    let retrier = Retrier::new(POLICY).shared_budget(Arc::clone(&budget) as _);
+    let retrier = quiet(POLICY).shared_budget(Arc::clone(&budget) as _);
     let client = RetryLayer::new(retrier).layer(server);
     let retry = tokio::spawn(client.clone().oneshot(get("http://api.example/slow")));
     tokio::time::sleep(ms(50)).await;
@@ -342,7 +347,7 @@ async fn the_429_of_one_customer_or_origin_does_not_hold_another() {
         with_token("http://other.example/", "one"),
         with_token("http://api.example/another/path", "one"),
     ];
-    assert_eq!(arrived(RetryLayer::new(ONCE), requests).await, [0, 1, 1, 1, 10]);
+    assert_eq!(arrived(client(), requests).await, [0, 1, 1, 1, 10]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,7 +359,7 @@ async fn the_application_chooses_which_calls_wait_together() {
         request
     };
     let requests = vec![of("a", "one"), of("b", "one"), of("a", "two")];
-    assert_eq!(arrived(RetryLayer::new(ONCE).quiet_key(tenant), requests).await, [0, 1, 10]);
+    assert_eq!(arrived(client().quiet_key(tenant), requests).await, [0, 1, 10]);
 }
 
 /// Credentials that are refreshed are others.
@@ -362,7 +367,7 @@ async fn the_application_chooses_which_calls_wait_together() {
 async fn a_thousand_customers_that_are_limited_do_not_hold_the_next() {
     let (server, arrivals) =
         server(|now, _: &LayerRequest| if now < SECOND { limited("retry-after", "10") } else { ok() });
-    let client = RetryLayer::new(ONCE).layer(server);
+    let client = client().layer(server);
     for n in 0..1_100 {
         assert_eq!(code(&client.clone().oneshot(with_token(API, &n.to_string())).await), 429);
     }

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
-use stagger::{Policy, policy};
+use stagger::guard::QuietPeriod;
+use stagger::{Policy, Retrier, policy};
 use stagger_http::tower::Error;
 use tokio::time::Instant;
 use tower::Service;
@@ -21,6 +22,11 @@ use super::tower::{LayerRequest, ServerResponse, ms};
 /// One attempt, so that a call that is not held fails at once.
 const ONCE: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(1));
 const SECOND: Duration = Duration::from_secs(1);
+
+/// A retrier whose calls wait while the server asks for quiet.
+fn quiet(policy: Policy) -> Retrier {
+    Retrier::new(policy).quiet_period(QuietPeriod::new())
+}
 
 /// When each request arrived, and its path.
 type Arrivals = Arc<Mutex<Vec<(Duration, String)>>>;

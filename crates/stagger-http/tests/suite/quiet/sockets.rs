@@ -9,8 +9,7 @@ use axum::response::{IntoResponse as _, Response as ServerResponse};
 use http::Extensions;
 use reqwest::{Client, redirect};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
-use stagger::Retrier;
-use stagger::guard::QuietPeriod;
+use stagger::guard::QuietTrigger;
 use stagger_http::reqwest::RetryMiddleware;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -151,7 +150,7 @@ async fn one_429_of_a_real_server_holds_a_thousand_tasks() {
     let limit = ms(400)..ms(1_400);
     let (address, log) = serve(start, Some("1"), move |at, _| limit.contains(&at)).await;
     let wire = Wire::new(start);
-    let done = calls(&wire.watch(client(FOUR)), address, 1_000, ms(1), "Bearer one").await;
+    let done = calls(&wire.watch(client(quiet(FOUR))), address, 1_000, ms(1), "Bearer one").await;
     let armed = wire.had_read(1);
     let (in_pause, most) = (wire.sent_in(armed..armed + SECOND, ""), wire.most_from(armed + SECOND));
     let refused = log.lock().unwrap().iter().filter(|(at, _, is_refused)| *is_refused && *at > armed + SECOND).count();
@@ -172,7 +171,7 @@ async fn the_429_of_one_customer_does_not_hold_another_on_a_real_server() {
     let (address, _) =
         serve(start, Some("1"), |at, user| user == "Bearer one" && (ms(100)..ms(1_100)).contains(&at)).await;
     let wire = Wire::new(start);
-    let client = wire.watch(client(FOUR));
+    let client = wire.watch(client(quiet(FOUR)));
     let (one, two) = tokio::join!(
         calls(&client, address, 100, ms(10), "Bearer one"),
         calls(&client, address, 100, ms(10), "Bearer two")
@@ -191,7 +190,8 @@ async fn frozen_tasks_do_not_start_together_on_a_real_server() {
     let limit = ms(300)..ms(900);
     let (address, _) = serve(start, None, move |at, _| limit.contains(&at)).await;
     let wire = Wire::new(start);
-    let client = wire.watch(client(Retrier::new(FOUR).quiet_period(QuietPeriod::new())));
+    let refusals = QuietPeriod::builder().trigger(QuietTrigger::HintsAndRefusals).build().unwrap();
+    let client = wire.watch(client(Retrier::new(FOUR).quiet_period(refusals)));
     let done = calls(&client, address, 500, ms(2), "Bearer one").await;
     // It takes a share of the calls of the last window to arm it.
     let armed = wire.had_read(11) + ms(150);
@@ -201,12 +201,14 @@ async fn frozen_tasks_do_not_start_together_on_a_real_server() {
     assert!(in_pause == 0 && done.failed == 0 && most <= bound, "{:?}", (in_pause, most, bound, done.failed));
 }
 
-/// git-lfs #6322: a hint of an hour is followed as far as the policy follows hints.
+/// git-lfs #6322: a hint of an hour is followed as far as the quiet period follows hints.
 #[tokio::test]
 async fn a_hint_of_an_hour_pauses_for_the_limit_on_a_real_server() {
     let start = Instant::now();
     let (address, log) = serve(start, Some("3600"), |at, _| at < ms(300)).await;
-    let client = client(FOUR.to_builder().max_hint(SECOND).build().unwrap());
+    let policy = FOUR.to_builder().max_attempts(1).unlimited_hint().build().unwrap();
+    let second = QuietPeriod::builder().max(SECOND).build().unwrap();
+    let client = client(Retrier::new(policy).quiet_period(second));
     let request = || client.get(format!("http://{address}/")).send();
     assert_eq!(request().await.unwrap().status(), 429);
     assert_eq!(request().await.unwrap().status(), 200);
@@ -222,8 +224,7 @@ async fn refusals_are_backpressure_and_not_failures_on_a_real_server() {
     let (address, log) = serve(start, Some("1"), move |at, _| limit.contains(&at)).await;
     let budget = stagger::budget::Tokens::builder().capacity(5).cost(1).build().unwrap();
     let policy = FOUR.to_builder().max_attempts(2).build().unwrap();
-    let Done { failed, .. } =
-        calls(&client(Retrier::new(policy).budget(budget)), address, 200, ms(4), "Bearer one").await;
+    let Done { failed, .. } = calls(&client(quiet(policy).budget(budget)), address, 200, ms(4), "Bearer one").await;
     let refused = log.lock().unwrap().iter().filter(|(.., is_refused)| *is_refused).count();
     assert!(failed == 0 && refused <= 5, "{failed} failed, {refused} refused");
 }

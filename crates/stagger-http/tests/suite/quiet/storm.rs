@@ -99,7 +99,7 @@ async fn run(layer: RetryLayer<Tokio>) -> Seen {
 
 #[tokio::test(start_paused = true)]
 async fn one_hint_holds_a_thousand_tasks_and_their_return_is_paced() {
-    let seen = run(RetryLayer::new(FOUR)).await;
+    let seen = run(RetryLayer::new(quiet(FOUR))).await;
     let end = REFUSES.end;
     // One round trip after the first refusal, the last request of before has arrived.
     let (in_pause, most) = (seen.between(REFUSES.start + ms(100), end), seen.most_within(ms(100), end));
@@ -109,8 +109,8 @@ async fn one_hint_holds_a_thousand_tasks_and_their_return_is_paced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_it_each_call_finds_out_for_itself() {
-    let seen = run(RetryLayer::new(FOUR).without_quiet_period()).await;
+async fn by_default_each_call_finds_out_for_itself() {
+    let seen = run(RetryLayer::new(FOUR)).await;
     let in_pause = seen.between(REFUSES.start + ms(100), REFUSES.end);
     assert!(in_pause > 500 && seen.failed > 200, "{in_pause} requests, {} failed", seen.failed);
 }
