@@ -101,6 +101,20 @@ async fn by_default_a_hint_delays_the_call_that_got_it_and_no_other() {
     assert!(arrived[3..].iter().all(|second| *second >= 10), "{arrived:?}");
 }
 
+/// The page on HTTP says when.
+#[tokio::test(start_paused = true)]
+async fn a_call_with_the_default_policy_ends_before_a_server_that_asks_for_five_seconds_for_ever() {
+    let unavailable = || Response::builder().status(503).header("retry-after", "5").body(Full::default()).unwrap();
+    for _ in 0..20 {
+        let (server, arrivals) = server(move |_, _: &LayerRequest| unavailable());
+        let start = Instant::now();
+        assert_eq!(code(&RetryLayer::new(Policy::DEFAULT).layer(server).oneshot(get(API)).await), 503);
+        let took = start.elapsed();
+        assert!((ms(15_000)..=ms(22_510)).contains(&took), "{took:?}");
+        assert_eq!(arrivals.lock().unwrap().len(), 4);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_can_fail_fast_with_the_remaining_time_and_it_can_only_observe() {
     for (mode, want) in [(LimiterMode::FailFast, (0, vec![0])), (LimiterMode::Observe, (200, vec![0, 1]))] {
