@@ -78,16 +78,26 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod adapters;
 pub mod admission;
+#[cfg(feature = "aws")]
+#[cfg_attr(docsrs, doc(cfg(feature = "aws")))]
+pub mod aws;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
 pub mod grpc;
 pub mod header;
 pub mod hint;
-mod http_date;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(feature = "object-store")]
+#[cfg_attr(docsrs, doc(cfg(feature = "object-store")))]
+pub mod object_store;
+#[cfg(feature = "opendal")]
+#[cfg_attr(docsrs, doc(cfg(feature = "opendal")))]
+pub mod opendal;
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub mod recipes;
 mod request;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
@@ -99,20 +109,14 @@ pub mod service_config;
 #[cfg_attr(docsrs, doc(cfg(feature = "sse")))]
 pub mod sse;
 pub mod status;
+#[cfg(any(feature = "object-store", feature = "opendal"))]
+mod storage;
 #[cfg(feature = "tonic")]
 mod tonic_status;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod tower;
 
-#[cfg(feature = "aws")]
-pub use adapters::aws;
-#[cfg(feature = "object-store")]
-pub use adapters::object_store;
-#[cfg(feature = "opendal")]
-pub use adapters::opendal;
-#[cfg(feature = "tower")]
-pub use adapters::recipes;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::{Deadline, StatusFailure, attempt_number, retry_depth};
 pub use request::{Idempotency, RequestProgress};

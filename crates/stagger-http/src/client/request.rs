@@ -284,7 +284,7 @@ impl<P: RequestHead> RequestTracker<P> {
         let by_request = match settings.conditional_writes {
             #[cfg(any(feature = "object-store", feature = "opendal"))]
             super::settings::ConditionalWrites::OnlyIfUnsent
-                if crate::adapters::storage::is_conditional_write(self.head.method(), self.head.headers()) =>
+                if crate::storage::is_conditional_write(self.head.method(), self.head.headers()) =>
             {
                 Idempotency::OnlyIfUnsent
             }

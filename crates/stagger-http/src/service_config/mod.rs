@@ -45,7 +45,6 @@
 //! config states although a channel refuses it is in [`fields`].
 
 mod config;
-mod duration;
 pub mod fields;
 mod read;
 mod retries;

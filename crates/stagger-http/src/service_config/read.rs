@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use stagger::Ratio;
 
 use super::config::MethodName;
-use super::duration::parse_duration;
-use super::fields::{ConfigFields, Field, HedgingFields, MethodFields, Path, Problem, RetryFields, ThrottlingFields};
+use super::fields::{
+    ConfigFields, Field, HedgingFields, MethodFields, Path, Problem, RetryFields, ThrottlingFields, parse_duration,
+};
 use crate::grpc::Codes;
 
 /// Maximum number of problems that are kept, and of bytes of the text of each: a config has as many problems as its

@@ -5,7 +5,7 @@ use core::fmt;
 use serde::Serialize;
 
 use super::config::{AttemptPolicy, MethodConfig, MethodName, ServiceConfig};
-use super::duration::format_duration;
+use super::fields::format_duration;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -109,8 +109,7 @@ impl<T> RetryLayer<T> {
             settings.conditional_writes = client::ConditionalWrites::OnlyIfUnsent;
             let declared = settings.idempotent_if.take();
             settings.idempotent_if = Some(Arc::new(move |head: &request::Parts| {
-                crate::adapters::storage::is_idempotent(head)
-                    || declared.as_ref().is_some_and(|declared| declared(head))
+                crate::storage::is_idempotent(head) || declared.as_ref().is_some_and(|declared| declared(head))
             }));
         });
         layer.update(|settings| settings.outcome = Some(Arc::new(move |error| error.downcast_ref().map(outcome))))

@@ -34,8 +34,8 @@ use object_store::{ClientOptions, Result};
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};
 
-use super::storage::send;
 use crate::request::RequestProgress;
+use crate::storage::send;
 use crate::tower::{Error, RetryLayer};
 
 /// A connector whose clients retry. See the [module](self).

@@ -33,8 +33,8 @@ use opendal_core::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransp
 use stagger::time::Sleep;
 use stagger::{Outcome, classify};
 
-use super::storage::send;
 use crate::request::RequestProgress;
+use crate::storage::send;
 use crate::tower::{self, RetryLayer};
 
 /// A layer that retries the HTTP requests of an operator. See the [module](self).
