@@ -24,7 +24,6 @@
 pub mod account;
 pub mod admission;
 pub mod bucket;
-pub mod budget;
 pub mod claim;
 mod holders;
 pub mod ledger;
@@ -32,7 +31,6 @@ pub mod ledger;
 #[path = "../tests/model/network.rs"]
 mod network;
 pub mod process;
-pub mod reconnect;
 pub mod settings;
 #[cfg(feature = "sim")]
 pub mod sim;

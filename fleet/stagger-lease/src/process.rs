@@ -1,5 +1,9 @@
 //! When a process reports, and what it does without replies.
 
+use core::time::Duration;
+
+use stagger_core::{Policy, Seed, policy};
+
 use crate::claim::{Report, Timing};
 
 /// Reports without a wait between them, after a pause.
@@ -152,6 +156,31 @@ impl Process {
     }
 }
 
+/// Capped at a second, so that every process reports while the others settle.
+const RECONNECT: Policy = policy!(exponential(ms(100), secs(1)).unlimited_attempts());
+
+/// How long a connection may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a reply may take. A store that hangs answers neither; without these limits nothing would fall back.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Returns the time in microseconds over which the first connection is spread, because a deployment starts all
+/// processes at once: a fifth of what a process waits for its first reply.
+#[must_use]
+pub const fn first_spread(timing: &Timing) -> u64 {
+    if timing.patience < 5 { 1 } else { timing.patience / 5 }
+}
+
+/// Returns the delay before the next report after `failed` failures in a row before this one, in microseconds.
+#[must_use]
+pub fn reconnect_delay(failed: usize, seed: Seed) -> u64 {
+    // From the fifth on it is at the cap.
+    match RECONNECT.delays(seed).nth(failed.min(8)) {
+        Some(delay) => u64::try_from(delay.as_micros()).unwrap_or(1_000_000),
+        None => 1_000_000,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +263,14 @@ mod tests {
         process.on_again(90);
         assert!(process.is_due(false, 90));
         assert_eq!(process.report(0, 90), Report { number: 3, expected: Some(1_040), resync: true });
+    }
+
+    #[test]
+    fn delays_grow_to_a_second_and_stay_there() {
+        let longest = |failed| (0..200).map(|seed| reconnect_delay(failed, Seed::new(seed))).max().unwrap_or(0);
+        for (failed, most) in [(0, 100_000), (1, 200_000), (3, 800_000), (4, 1_000_000), (50, 1_000_000)] {
+            let longest = longest(failed);
+            assert!(longest <= most && longest > most * 9 / 10, "after {failed} failures: {longest} µs of {most}");
+        }
     }
 }

@@ -13,18 +13,15 @@ use std::sync::Arc;
 
 use redis::Script;
 use stagger::Seed;
-use stagger_lease::admission::claim::ShareClaim;
+use stagger_lease::admission::shares::ShareClaim;
 use stagger_lease::claim::{Limits, Timing};
-use stagger_lease::process::{Change, Process};
-use stagger_lease::reconnect;
+use stagger_lease::process::{Change, Process, first_spread, reconnect_delay};
 use stagger_lease::window::claim::WindowLimits;
 use tokio::time::sleep_until;
 
 use crate::controls::ObeyedControls;
 use crate::guards::admission::AdmissionTarget;
-use crate::guards::breaker::BreakerTarget;
-use crate::guards::breaker::apply;
-use crate::guards::breaker::{Advice, Changed};
+use crate::guards::breaker::{Advice, BreakerTarget, Changed, apply};
 use crate::guards::pause::{PauseClaim, PauseReply};
 use crate::guards::quiet::QuietTarget;
 use crate::leases::{Claimed, Leases, Moment};
@@ -128,7 +125,7 @@ impl Task {
     pub(crate) async fn run(self) {
         let Self { mut connection, script, mut state, ended: _ended } = self;
         // A deployment starts all processes at once.
-        let first = state.draw(reconnect::first_spread(state.process.timing()));
+        let first = state.draw(first_spread(state.process.timing()));
         state.process.on_failure(first, state.now());
         loop {
             let is_closed = state.registry.is_closed();
@@ -369,7 +366,7 @@ impl TaskState {
     fn on_failure(&mut self, reason: String) {
         self.registry.counts.failures.fetch_add(1, Ordering::Relaxed);
         self.reason = reason;
-        let delay = reconnect::delay(self.failed, self.seed.for_call(self.draws));
+        let delay = reconnect_delay(self.failed, self.seed.for_call(self.draws));
         self.draws += 1;
         self.failed += 1;
         self.process.on_failure(delay, self.now());

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use stagger_core::admission::{Admit, Reservation, ReservationToken};
 
-use super::claim::{ShareClaim, ShareLease, WHOLE};
 use super::settings::AdmissionLimits;
+use super::shares::{ShareClaim, ShareLease, WHOLE};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use stagger_core::admission::{ReservationToken, Secret};
 
-use super::claim::WHOLE;
+use super::shares::WHOLE;
 
 const LARGEST_RATE: u32 = 1_000_000_000;
 const LARGEST_WEIGHT: u32 = 1_000_000;

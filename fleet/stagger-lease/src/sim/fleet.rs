@@ -11,7 +11,7 @@ use super::member::{Answer, Exchange, Lease, Member};
 use super::tokens::LeasedTokens;
 use crate::bucket::Bucket;
 use crate::claim::{Reply, Timing};
-use crate::reconnect::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
+use crate::process::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
 
 /// The processes that share a budget, their store, and the messages between them. Times are in microseconds.
 #[derive(Debug)]

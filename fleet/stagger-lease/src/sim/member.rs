@@ -4,8 +4,7 @@ use std::sync::Arc;
 use crate::account::Account;
 use crate::claim::{Claim, Lease as Grant, Limits, Report, Timing};
 use crate::ledger::Ledger;
-use crate::process::{Change, Process};
-use crate::reconnect;
+use crate::process::{Change, Process, first_spread, reconnect_delay};
 use stagger_core::guard::{Budget, BudgetPermit, Now};
 use stagger_core::{FailureKind, Outcome, Seed};
 
@@ -108,7 +107,7 @@ impl Member {
             seen_spent: 0,
             seen_earned: 0,
         };
-        let first = member.draw(reconnect::first_spread(&Timing::DEFAULT));
+        let first = member.draw(first_spread(&Timing::DEFAULT));
         member.process.on_failure(first, 0);
         member
     }
@@ -166,7 +165,7 @@ impl Member {
     /// Notes that there was no reply, or no connection.
     pub(super) fn fail(&mut self, now: u64) {
         self.is_open = false;
-        let delay = reconnect::delay(self.failed, self.seed.for_call(self.draws));
+        let delay = reconnect_delay(self.failed, self.seed.for_call(self.draws));
         self.draws += 1;
         self.failed += 1;
         self.process.on_failure(delay, now);

@@ -7,10 +7,9 @@ use core::cmp::Reverse;
 use stagger_core::Seed;
 use stagger_core::admission::{Admit, ReservationToken, Secret};
 
-use stagger_lease::admission::claim::WHOLE;
 use stagger_lease::admission::queue::Queue;
 use stagger_lease::admission::settings::AdmissionSettings;
-use stagger_lease::admission::shares::Shares;
+use stagger_lease::admission::shares::{Shares, WHOLE};
 use stagger_lease::claim::{SECOND, Timing};
 use stagger_lease::process::Process;
 

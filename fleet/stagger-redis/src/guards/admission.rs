@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use stagger::Instant;
 use stagger::admission::{AdmissionControl, Admit, ReservationToken, Secret};
-use stagger_lease::admission::claim::WHOLE;
 use stagger_lease::admission::queue::Queue;
 use stagger_lease::admission::settings::AdmissionSettings;
+use stagger_lease::admission::shares::WHOLE;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};

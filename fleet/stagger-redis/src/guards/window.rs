@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stagger::guard::{Budget, BudgetPermit, Now};
 use stagger::{FailureKind, Outcome, Ratio};
-use stagger_lease::budget;
+use stagger_lease::claim;
 use stagger_lease::window::settings::WindowSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
@@ -99,7 +99,7 @@ impl Budget for SharedWindow {
     }
 
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        budget::try_acquire(&self.handle.target.ledger, 1, || self.handle.fleet.0.wake.notify_one())
+        claim::try_acquire(&self.handle.target.ledger, 1, || self.handle.fleet.0.wake.notify_one())
     }
 
     #[inline]

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisError, ScriptInvocation};
-use stagger_lease::reconnect::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
+use stagger_lease::process::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
 
 /// The longest text of an error that is kept, in bytes.
 const LONGEST_ERROR: usize = 200;

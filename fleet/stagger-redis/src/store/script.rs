@@ -4,7 +4,7 @@ use crate::controls::ControlsReply;
 use crate::guards::breaker::Advice;
 use crate::guards::pause::{PauseClaim, PauseReply};
 use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
-use stagger_lease::admission::claim::{ShareClaim, ShareLease};
+use stagger_lease::admission::shares::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
 use stagger_lease::window::claim::{WindowClaim, WindowLease};
 
