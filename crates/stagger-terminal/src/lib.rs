@@ -19,4 +19,3 @@ pub mod output;
 pub mod plan;
 pub mod plot;
 pub mod policy_args;
-pub mod subject;

@@ -10,8 +10,7 @@ use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::print;
 use stagger_terminal::plan::{Plan, profiles_json, profiles_text};
 use stagger_terminal::plot::{RenderOptions, Spacing, paragraph};
-use stagger_terminal::policy_args::{PolicyArgs, policies};
-use stagger_terminal::subject::is_file;
+use stagger_terminal::policy_args::{PolicyArgs, is_file, policies};
 
 /// Show the delays of a policy as a table and a plot
 #[derive(Args, Clone, Debug)]

@@ -3,6 +3,5 @@
 pub mod error;
 pub mod line;
 pub mod suggestion;
-pub mod target;
 pub mod terminal;
 pub mod write;

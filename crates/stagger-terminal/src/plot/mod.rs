@@ -1,5 +1,6 @@
 //! Plots: described once as a [`Figure`], rendered as text or as SVG.
 
+mod canvas;
 mod figure;
 #[cfg(test)]
 mod samples;

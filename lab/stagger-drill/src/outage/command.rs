@@ -7,9 +7,8 @@ use std::sync::Arc;
 use stagger_report::metric::{failures, parse_conditions};
 use stagger_report::storm::{Format, Interrupt, Outputs};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::target::Target;
 use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::{command_line, print, say, to_json};
+use stagger_terminal::output::write::{Target, command_line, print, say, to_json};
 use stagger_terminal::plot::RenderOptions;
 use stagger_terminal::plot::svg::{Page, document as svg_document};
 

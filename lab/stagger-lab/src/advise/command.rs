@@ -11,9 +11,8 @@ use stagger_lint::advise::{Answers, Question, advise};
 use stagger_sim::Progress;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::suggestion::offering;
-use stagger_terminal::output::target::Target;
 use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::{command_line, print};
+use stagger_terminal::output::write::{Target, command_line, print};
 use stagger_terminal::plot::RenderOptions;
 
 use super::{html, json, report};

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::target::Target;
 use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::{command_line, print, say};
+use stagger_terminal::output::write::{Target, command_line, print, say};
 use stagger_terminal::plot::RenderOptions;
 
 use super::args::CheckArgs;

@@ -7,8 +7,7 @@ use std::path::Path;
 use stagger_core::Policy;
 use stagger_lint::{DeploymentContext, Estimate, FileFinding, Finding, Place, Rule, check, estimate, fix, log};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::policy_args::PolicyArgs;
-use stagger_terminal::subject::is_file;
+use stagger_terminal::policy_args::{PolicyArgs, is_file};
 
 use super::args::CheckArgs;
 use super::baseline::{Baseline, Key};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::target::{Target, open_directory};
+use stagger_terminal::output::write::{Target, open_directory};
 
 /// Output formats of a report, and where each goes.
 #[derive(Args, Clone, Debug, Default)]

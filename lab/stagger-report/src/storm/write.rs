@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use csv::Writer;
 use stagger_sim::storm::StormReport;
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::target::Target;
-use stagger_terminal::output::write::{command_line, print, say, to_json};
+use stagger_terminal::output::write::{Target, command_line, print, say, to_json};
 use stagger_terminal::plot::RenderOptions;
 use stagger_terminal::plot::svg::{Page, document};
 

@@ -6,8 +6,7 @@ use std::path::Path;
 use stagger_report::page::{Front, frame, headings, section};
 use stagger_report::storm::{Format, Outputs, csv_text, markdown_text};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::target::Target;
-use stagger_terminal::output::write::{command_line, print, to_json};
+use stagger_terminal::output::write::{Target, command_line, print, to_json};
 use stagger_terminal::plot::svg::{Page, document as svg_document, escaped};
 use stagger_terminal::plot::{Cell, Column, RenderOptions, paragraph, sparkline, table};
 
