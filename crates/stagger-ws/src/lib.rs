@@ -142,8 +142,6 @@
 mod advice;
 #[cfg(feature = "client")]
 mod client;
-#[cfg(any(feature = "client", feature = "server"))]
-mod instant;
 #[cfg(all(feature = "metrics", any(feature = "client", feature = "server")))]
 mod metrics;
 #[cfg(feature = "server")]

@@ -22,7 +22,7 @@ use super::outbox_queue::{Completion, LinkState};
 use super::reconnect_loop::{LoopEvent, ReconnectLoop};
 use super::resume::ResumeHandshake;
 use super::timer::DeadlineTimer;
-use crate::instant::saturating_add;
+use crate::sync::saturating_add;
 
 /// The most messages moved in one direction per poll, before the other direction and other tasks get a turn.
 const MESSAGES_PER_POLL: usize = 64;

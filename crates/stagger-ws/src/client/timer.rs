@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use crate::instant::saturating_add;
+use crate::sync::saturating_add;
 
 /// Detects an unresponsive peer, with one timer.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use super::rejection::UpgradeRejected;
 use super::socket::Socket;
 use super::sockets::Sockets;
 use super::subprotocol::{header_value, protocol_for_close, protocol_for_token, redact, select};
-use crate::instant::saturating_add;
+use crate::sync::saturating_add;
 
 /// The pause after an `accept` error that is not caused by the peer, such as running out of file descriptors: the next
 /// call would fail, too.

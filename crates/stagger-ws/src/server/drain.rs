@@ -13,8 +13,7 @@ use tokio::time::{self, sleep_until, timeout};
 use super::connections::ServerState;
 use super::socket::SocketMessage;
 use crate::advice::ReconnectAdvice;
-use crate::instant::saturating_add;
-use crate::sync::lock;
+use crate::sync::{lock, saturating_add};
 
 /// A plan for closing the connections of a server, in batches.
 ///

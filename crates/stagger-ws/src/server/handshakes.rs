@@ -12,8 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::builder::SocketsBuilder;
-use crate::instant::saturating_add;
-use crate::sync::lock;
+use crate::sync::{lock, saturating_add};
 
 /// The handshakes in progress of one listener. Their number is limited, so connections that hold one without using it
 /// must not keep out those that would.

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::instant::saturating_add;
+use crate::sync::saturating_add;
 
 /// How dead peers are detected: a silent peer is sent a ping, and its connection is closed if nothing arrives after
 /// that.

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use super::connections::ConnectionPermit;
 use super::drain::CloseRequest;
 use super::keepalive::{PeerMonitor, PeerStatus};
-use crate::instant::saturating_add;
+use crate::sync::saturating_add;
 
 /// A WebSocket with keepalive and draining. It sends pings, detects a dead peer, and closes when a drain asks it to.
 /// Otherwise it behaves like the stream and sink that it wraps, with the same messages and errors.
