@@ -1,4 +1,4 @@
-//! Polls a future by hand, and checks the distribution of a sample.
+//! Polls a future by hand, and checks the distribution of a sample and the schema of what is printed.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -30,4 +30,22 @@ pub fn assert_uniform(mut sample: Vec<f64>) {
         .fold(0.0, f64::max);
     let limit = (2e6_f64.ln() / 2.0 / n).sqrt();
     assert!(distance < limit, "the largest distance from uniform is {distance}; limit {limit} ({n} draws)");
+}
+
+/// Asserts that the JSON schema in the file `path` of the crate at `root` is that of `T`.
+///
+/// After a change, the variable `STAGGER_BLESS=1` writes the file instead.
+///
+/// # Panics
+///
+/// If the file has another schema, or cannot be read or written.
+#[cfg(feature = "schema")]
+#[track_caller]
+pub fn assert_published_schema<T: schemars::JsonSchema>(root: &str, path: &str) {
+    let path = format!("{root}/{path}");
+    let now = serde_json::to_string_pretty(&schemars::schema_for!(T)).expect("a schema is JSON") + "\n";
+    if std::env::var_os("STAGGER_BLESS").is_some() {
+        std::fs::write(&path, &now).expect("the schema is written");
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("the schema file exists"), now);
 }

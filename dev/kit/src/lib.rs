@@ -34,41 +34,41 @@ mod checks;
 mod explore;
 mod ledger;
 #[cfg(unix)]
+mod limits;
+#[cfg(unix)]
+mod mariadb;
+#[cfg(unix)]
+mod postgres;
+#[cfg(unix)]
 mod process;
-#[cfg(feature = "schema")]
-mod schema;
 #[cfg(unix)]
 mod server;
 mod tally;
 #[cfg(feature = "timers")]
 mod timers;
 
+#[cfg(feature = "schema")]
+pub use crate::checks::assert_published_schema;
 pub use crate::checks::{assert_uniform, poll_times};
 #[cfg(feature = "explore")]
 pub use crate::explore::{World, assert_found, explore};
 pub use crate::ledger::Ledger;
 #[cfg(unix)]
+pub use crate::limits::{ResourceError, SourcePorts, raise_descriptor_limit};
+#[cfg(unix)]
+pub use crate::mariadb::Mariadb;
+#[cfg(unix)]
+pub use crate::postgres::Postgres;
+#[cfg(unix)]
 pub use crate::process::capture::Stream;
 #[cfg(unix)]
 pub use crate::process::process_tree::LeakedProcess;
 #[cfg(unix)]
-pub use crate::process::program::Program;
+pub use crate::process::program::{Program, User};
 #[cfg(unix)]
 pub use crate::process::running::{Finished, Running};
 #[cfg(unix)]
-pub use crate::process::user::User;
-#[cfg(feature = "schema")]
-pub use crate::schema::assert_published_schema;
-#[cfg(unix)]
-pub use crate::server::limits::{ResourceError, SourcePorts, raise_descriptor_limit};
-#[cfg(unix)]
-pub use crate::server::mariadb::Mariadb;
-#[cfg(unix)]
-pub use crate::server::port::Port;
-#[cfg(unix)]
-pub use crate::server::postgres::Postgres;
-#[cfg(unix)]
-pub use crate::server::running::{Ready, Server};
+pub use crate::server::{Port, Ready, Server};
 pub use crate::tally::{Miscount, Tally};
 #[cfg(feature = "timers")]
 pub use crate::timers::{PanickingTimer, PendingSleep, PendingTimer};

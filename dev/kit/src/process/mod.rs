@@ -4,5 +4,3 @@ pub(crate) mod capture;
 pub(crate) mod process_tree;
 pub(crate) mod program;
 pub(crate) mod running;
-pub(crate) mod user;
-mod watchdog;

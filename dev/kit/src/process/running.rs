@@ -3,8 +3,9 @@
 use core::time::Duration;
 use std::ffi::OsString;
 use std::io::{Error, ErrorKind, Result, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use std::{fmt, thread};
 
@@ -13,7 +14,6 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::process::capture::{Capture, NoLine, Stream};
 use crate::process::process_tree::{LeakedProcess, ProcessTree};
 use crate::process::program::Input;
-use crate::process::watchdog;
 
 /// Time that descendants get to exit after the program before they count as leaked.
 const GRACE: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ impl Running {
         // Cannot fail: the PID is positive, and both pipes were requested.
         let missing = || Error::other("the child has no PID or no pipes");
         let pid = Pid::from_raw(child.id().cast_signed()).ok_or_else(missing)?;
-        watchdog::watch(pid);
+        watch_group(pid);
         let stdout = Capture::start(child.stdout.take().ok_or_else(missing)?);
         let stderr = Capture::start(child.stderr.take().ok_or_else(missing)?);
         let mut stdin = child.stdin.take();
@@ -154,7 +154,7 @@ impl Running {
     pub fn kill(&mut self) {
         if self.reaped.is_none() {
             self.tree.kill();
-            watchdog::forget(self.pid);
+            forget_group(self.pid);
             self.reaped = self.child.wait().ok();
         }
     }
@@ -274,4 +274,51 @@ pub(crate) fn poll_until<T>(limit: Duration, mut poll: impl FnMut() -> Option<T>
         }
         thread::sleep(INTERVAL);
     }
+}
+
+// A child outlives a test that is itself killed: no destructor runs, and an interrupt from the terminal reaches only the
+// test's own process group. So every process that starts children has a watchdog, a small shell with a list of their
+// process groups. It detects the death of the test by the end of its input, which the kernel closes.
+
+/// Maintains a list of process groups, and kills the remaining ones at the end of its input.
+const SCRIPT: &str = r#"
+while read -r sign group; do
+    case $sign in
+        +) groups="$groups $group" ;;
+        -) groups=$(for other in $groups; do [ "$other" = "$group" ] || echo "$other"; done | tr '\n' ' ') ;;
+    esac
+done
+for group in $groups; do kill -s KILL -- "-$group"; done
+"#;
+
+static WATCHDOG: Mutex<Option<ChildStdin>> = Mutex::new(None);
+
+/// Registers `group` to be killed if this process dies before [`forget`] is called.
+fn watch_group(group: Pid) {
+    tell_watchdog('+', group);
+}
+
+/// Unregisters `group`. Call it before the leader is reaped, while its PID cannot be reused.
+fn forget_group(group: Pid) {
+    tell_watchdog('-', group);
+}
+
+/// Sends a command to the watchdog. Errors are ignored: without a watchdog, tests that are not killed still clean up.
+fn tell_watchdog(sign: char, group: Pid) {
+    let mut watchdog = WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner);
+    if watchdog.is_none() {
+        *watchdog = start_watchdog();
+    }
+    if let Some(input) = watchdog.as_mut() {
+        let _ = input.write_all(format!("{sign} {group}\n").as_bytes());
+    }
+}
+
+/// Starts the watchdog.
+fn start_watchdog() -> Option<ChildStdin> {
+    let mut shell = Command::new("sh");
+    // In its own process group, which an interrupt from the terminal does not reach.
+    shell.args(["-c", SCRIPT]).process_group(0);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.spawn().ok()?.stdin.take()
 }

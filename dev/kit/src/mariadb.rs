@@ -6,10 +6,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::process::capture::Stream;
-use crate::process::program::Program;
-use crate::process::user::User;
-use crate::server::port::Port;
-use crate::server::running::{Ready, Server};
+use crate::process::program::{Program, User};
+use crate::server::{Port, Ready, Server};
 
 /// Directories in which packages install the statements that create the system tables.
 const SHARED: [&str; 3] = ["/usr/share/mysql", "/usr/share/mariadb", "/usr/local/share/mariadb"];

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::process::capture::Stream;
-use crate::process::program::Program;
-use crate::process::user::User;
-use crate::server::port::Port;
-use crate::server::running::{Ready, Server};
+use crate::process::program::{Program, User};
+use crate::server::{Port, Ready, Server};
 
 /// Directories in which packages install the server programs of each version, outside of `PATH`.
 const VERSIONS: [&str; 3] = ["/usr/lib/postgresql", "/usr/pgsql", "/usr/local/pgsql"];
