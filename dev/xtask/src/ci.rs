@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::error::{Error, Result};
-use crate::{debian, javascript, lint, rustdoc, targets, testing};
+use crate::shell::{Error, Result};
+use crate::{debian, javascript, rustdoc, targets, testing, tool};
 
 /// What a step reports besides that it passed, such as a number of tests.
 pub(crate) type Note = Option<String>;
@@ -32,8 +32,8 @@ struct Step {
 /// The steps in order: those that are cheap and likely to fail come first.
 const STEPS: [Step; 14] = [
     step("packages", "installs the system packages that the tests need", debian::packages),
-    step("format", "rustfmt reports no difference", lint::format),
-    step("lint", "clippy reports nothing", lint::clippy),
+    step("format", "rustfmt reports no difference", tool::format),
+    step("lint", "clippy reports nothing", tool::clippy),
     step("test", "unit and integration tests with all features", testing::unit_and_integration),
     step("js", "the JavaScript client: types, tests, and what is in its package", javascript::step),
     step("doc-test", "examples in the documentation", testing::doc_tests),
@@ -41,7 +41,7 @@ const STEPS: [Step; 14] = [
     step("doc", "rustdoc reports nothing", rustdoc::pages),
     step("public-api", "public interfaces match docs/public-api", rustdoc::compare_interfaces),
     step("docs-rs", "docs.rs can build the documentation of each library", rustdoc::pages_of_docs_rs),
-    step("features", "published crates with no feature, each feature alone, and all", lint::features),
+    step("features", "published crates with no feature, each feature alone, and all", tool::features),
     step("no-std", "stagger-core links without the standard library", targets::no_std),
     step("fuzz", "each fuzz target for a limited time", testing::fuzz),
     step("loom", "lock-free code under every interleaving", testing::loom),

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::ci::{Note, Options};
-use crate::error::Result;
 use crate::files::files;
-use crate::shell::{Shell, is_installed};
+use crate::shell::{Result, Shell, is_installed};
 use crate::workspace::target_directory;
 
 /// A package to install, and what it has: it is installed if one of these is in `PATH`, or exists as an absolute path.

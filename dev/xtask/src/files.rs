@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use crate::shell::Result;
 
 /// Returns the root directory of the workspace.
 pub(crate) fn root() -> &'static Path {

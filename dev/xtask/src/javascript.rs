@@ -12,9 +12,8 @@ use serde_json::Value;
 
 use crate::ci::{Note, Options};
 use crate::debian::{esbuild, typescript};
-use crate::error::{Result, no_arguments};
 use crate::files::{emptied, files, root};
-use crate::shell::{Shell, is_installed};
+use crate::shell::{Result, Shell, is_installed, no_arguments};
 use crate::workspace::target_directory;
 
 /// The client, below the root of the workspace.

@@ -1,14 +1,11 @@
 //! `cargo xtask`: the checks of CI, and the tasks before a release.
 
-mod autobahn;
 mod ci;
 mod debian;
-mod error;
 mod files;
 #[cfg(test)]
 mod houses;
 mod javascript;
-mod lint;
 mod package;
 #[cfg(test)]
 mod public_dependencies;
@@ -27,8 +24,8 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::error::Result;
 use crate::release::{archive, bill, check, program};
+use crate::shell::Result;
 
 /// A subcommand. It gets the arguments that follow its name.
 struct Command {
@@ -40,7 +37,7 @@ struct Command {
 const COMMANDS: [Command; 21] = [
     command("ci", "run all checks; `ci --help` lists its options", ci::run),
     command("book", "build the guide as a book, and follow its links", testing::book),
-    command("autobahn", "run the Autobahn Test Suite; takes minutes and needs Python 2.7", autobahn::run),
+    command("autobahn", "run the Autobahn Test Suite; takes minutes and needs Python 2.7", testing::autobahn),
     command("deny", "check licenses, bans and sources of the dependencies (cargo-deny)", tool::deny),
     command("semver", "compare public interfaces with the last release (cargo-semver-checks)", tool::semver),
     command("public-api", "compare public interfaces with their snapshots; --bless", rustdoc::public_api),

@@ -5,10 +5,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
 use crate::files::{emptied, root};
 use crate::release::check::without_repository;
-use crate::shell::Shell;
+use crate::shell::{Result, Shell};
 use crate::workspace::{Package, Workspace, target_directory};
 
 const USAGE: &str = "\

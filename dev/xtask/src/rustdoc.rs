@@ -1,17 +1,15 @@
 //! What rustdoc makes of the libraries: their pages, as here and on docs.rs, and their public interfaces.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::process::{Command, ExitCode};
+use std::{env, fs};
 
 use serde_json::Value;
 
 use crate::ci::{Note, Options};
-use crate::error::Result;
 use crate::files::root;
-use crate::shell::Shell;
+use crate::shell::{Result, Shell};
 use crate::workspace::{Package, Workspace, everything, list, text};
 
 pub(crate) fn pages(_: &Options) -> Result<Note> {

@@ -1,16 +1,14 @@
 //! Runs other programs from the root of the workspace. Each command line is printed first, and a failure is an error.
 
 use core::time::Duration;
-use std::env;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::Instant;
+use std::{env, thread};
 
-use crate::error::Result;
 use crate::files::root;
 
 /// A command line to run.
@@ -159,4 +157,13 @@ fn forward(
             line.clear();
         }
     })
+}
+
+/// An error is a message for the terminal.
+pub(crate) type Error = Box<dyn core::error::Error>;
+pub(crate) type Result<T = ()> = core::result::Result<T, Error>;
+
+/// Refuses arguments, for commands that have none.
+pub(crate) fn no_arguments(arguments: &[std::ffi::OsString]) -> Result {
+    if arguments.is_empty() { Ok(()) } else { Err("takes no arguments".into()) }
 }

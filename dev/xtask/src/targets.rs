@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::ci::{Note, Options};
-use crate::error::{Result, no_arguments};
-use crate::shell::Shell;
+use crate::shell::{Result, Shell, no_arguments};
 use crate::workspace::target_directory;
 
 /// A compiler with the sources of the standard library, from which it builds that of any target: Debian's `rustc-web`

@@ -4,11 +4,11 @@ use core::fmt;
 use core::time::Duration;
 use std::env;
 use std::ffi::OsString;
+use std::path::Path;
 
 use crate::ci::{Note, Options};
-use crate::error::Result;
 use crate::files::root;
-use crate::shell::{Shell, is_installed};
+use crate::shell::{Result, Shell, is_installed};
 use crate::tool;
 use crate::workspace::{Workspace, everything, target_directory};
 
@@ -144,6 +144,35 @@ pub(crate) fn book(_: &[OsString]) -> Result {
     Shell::cargo("test --package stagger-guide --test suite book").run()?;
     println!("{}", target_directory("book/index.html")?.display());
     Ok(())
+}
+
+/// The version of the suite that is installed. It runs on Python 2.7 only.
+const AUTOBAHN: &str = "autobahntestsuite==25.10.1";
+/// The last versions of virtualenv that create environments for Python 2.7.
+const VIRTUALENV: &str = "virtualenv<20.22";
+
+/// Runs the Autobahn Test Suite, which is installed below the target directory.
+pub(crate) fn autobahn(arguments: &[OsString]) -> Result {
+    let directory = target_directory("autobahn")?;
+    let wstest = directory.join("environment/bin/wstest");
+    if !wstest.is_file() {
+        install_autobahn(&directory)?;
+    }
+    let tests = Shell::cargo("test --package stagger-ws --all-features --test autobahn").env("WSTEST", &wstest);
+    tests.args(arguments).args(["--", "--ignored", "--nocapture", "--test-threads", "1"]).run()
+}
+
+fn install_autobahn(directory: &Path) -> Result {
+    let python = || Shell::new("python2.7");
+    if !python().args(["-m", "pip", "--version"]).succeeds() {
+        let help = "the Autobahn Test Suite needs `python2.7` with pip in PATH; pyenv, for example, installs it";
+        return Err(help.into());
+    }
+    let tools = directory.join("tools");
+    python().args(["-m", "pip", "install", "--quiet", VIRTUALENV, "--target"]).args([&tools]).run()?;
+    let environment = directory.join("environment");
+    python().env("PYTHONPATH", &tools).args(["-m", "virtualenv", "--quiet"]).args([&environment]).run()?;
+    Shell::new(environment.join("bin/pip")).args(["install", "--quiet", AUTOBAHN]).run()
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The oldest versions that the libraries promise to work with: of Rust, and of their dependencies.
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
+use std::{env, fs};
 
-use crate::error::Result;
 use crate::files::emptied;
 use crate::package::{name_and_version, pack, patches, unpack};
-use crate::shell::Shell;
+use crate::shell::{Result, Shell};
 use crate::workspace::{Package, Workspace, list, target_directory, text};
 
 /// Names an old compiler. A variable of its own, because cargo would build xtask itself with that of `RUSTC`.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::error::Result;
-use crate::shell::Shell;
+use crate::shell::{Result, Shell};
 
 /// The packages of one manifest, as `cargo metadata` describes them.
 pub(crate) struct Workspace {

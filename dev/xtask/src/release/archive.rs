@@ -10,9 +10,8 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
 
 use super::program::artifacts;
-use crate::error::{Result, no_arguments};
 use crate::files::{emptied, entries, hex, root};
-use crate::shell::Shell;
+use crate::shell::{Result, Shell, no_arguments};
 
 /// A file in an archive.
 pub(crate) struct Entry {

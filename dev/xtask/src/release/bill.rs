@@ -7,9 +7,8 @@ use std::fs;
 use serde_json::Value;
 
 use super::program::{PROGRAM, artifacts, target, time};
-use crate::error::Result;
 use crate::files::root;
-use crate::shell::Shell;
+use crate::shell::{Result, Shell};
 use crate::tool;
 use crate::workspace::{Workspace, text};
 

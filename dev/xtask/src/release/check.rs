@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::fs;
 
-use crate::error::Result;
 use crate::files::root;
+use crate::shell::Result;
 use crate::workspace::{Workspace, text};
 
 /// What the README says before the first release, and what to do about it.

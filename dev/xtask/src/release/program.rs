@@ -1,15 +1,13 @@
 //! The program as it is released, with the files that it generates itself, in an archive and in packages.
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use super::archive::{Entry, gz, tar_gz};
 use super::check::contact;
-use crate::error::Result;
 use crate::files::{emptied, root};
-use crate::shell::Shell;
+use crate::shell::{Result, Shell};
 use crate::tool;
 use crate::workspace::{Workspace, target_directory};
 

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stagger_core::{Policy, Seed};
 
-use crate::error::Result;
 use crate::files::hex;
+use crate::shell::Result;
 
 /// The profiles that the JavaScript client has.
 pub(super) const PROFILES: [&str; 12] = [

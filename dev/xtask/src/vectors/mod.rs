@@ -15,8 +15,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stagger_core::Seed;
 
-use crate::error::{Result, no_arguments};
 use crate::files::{hex, root, shown};
+use crate::shell::{Result, no_arguments};
 
 /// The files, and what each of them holds.
 const FILES: [(&str, fn() -> Result<Value>); 6] = [

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use stagger_core::Policy;
 
 use super::delays::PROFILES;
-use crate::error::Result;
+use crate::shell::Result;
 
 /// Texts of policies, right and wrong: one in a line, the first of them empty.
 const TEXTS: &str = include_str!("policies.txt");

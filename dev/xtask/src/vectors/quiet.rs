@@ -6,7 +6,7 @@ use stagger_core::quiet::{QuietPeriod, QuietState, QuietTrigger};
 use stagger_core::{FailureKind, Instant, Outcome, Seed, ServerHint};
 
 use super::courses;
-use crate::error::Result;
+use crate::shell::Result;
 
 const SEEDS: u64 = 60;
 const EVENTS: u64 = 400;

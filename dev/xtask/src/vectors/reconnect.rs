@@ -5,7 +5,7 @@ use stagger_core::machine::{ReconnectMachine, ReconnectPhase, ReconnectStep};
 use stagger_core::{FailureKind, Guards, Instant, Outcome, Policy, Seed, ServerHint};
 
 use super::courses;
-use crate::error::Result;
+use crate::shell::Result;
 
 const POLICIES: [&str; 9] = [
     "web-socket",

@@ -7,7 +7,7 @@ use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Budget, FailureKind, Guards, Instant, Outcome, Policy, Ratio, Seed, ServerHint};
 
 use super::courses;
-use crate::error::Result;
+use crate::shell::Result;
 
 const POLICIES: [&str; 12] = [
     "default",

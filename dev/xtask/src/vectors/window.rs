@@ -6,7 +6,7 @@ use stagger_core::guard::BudgetPermit;
 use stagger_core::{Budget as _, FailureKind, Instant, Ratio, Seed};
 
 use super::courses;
-use crate::error::Result;
+use crate::shell::Result;
 
 const SEEDS: u64 = 40;
 const EVENTS: u64 = 400;
