@@ -8,13 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redis::Script;
 use stagger::control::{ControlError, RetryControls};
 
+use crate::connection::{Address, Connection};
 use crate::error::{SettingsError, SettingsProblem};
+use crate::keys::{changes_key, controls_key};
 use crate::observe::FleetEvent;
-use crate::store::connection::{Address, Connection};
-use crate::store::keys::{changes_key, controls_key};
 
 /// The store's side of a change.
-const SOURCE: &str = include_str!("store/set_controls.lua");
+const SOURCE: &str = include_str!("script/set_controls.lua");
 
 /// The longest note, in bytes.
 const LONGEST_NOTE: usize = 1_024;

@@ -7,6 +7,7 @@ use stagger::admission::Secret;
 use stagger::control::RetryControls;
 use tokio::runtime::Handle;
 
+use crate::connection::{Address, Connection};
 use crate::error::{SettingsError, SettingsProblem};
 use crate::guards::admission::SharedAdmissionBuilder;
 use crate::guards::breaker::SharedBreakerBuilder;
@@ -15,7 +16,6 @@ use crate::guards::tokens::SharedTokensBuilder;
 use crate::guards::window::SharedWindowBuilder;
 use crate::observe::{FleetEvent, Listener};
 use crate::registry::{FleetHandle, Registry};
-use crate::store::connection::{Address, Connection};
 use crate::task::{Task, TaskSettings};
 use stagger_lease::claim::Timing;
 

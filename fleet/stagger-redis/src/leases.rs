@@ -9,8 +9,8 @@ use stagger_lease::ledger::Ledger;
 use stagger_lease::window::account::WindowAccount;
 use stagger_lease::window::claim::{WindowClaim, WindowLease, WindowLimits};
 
+use crate::keys::Keys;
 use crate::registry::{Guard, Registry};
-use crate::store::keys::Keys;
 
 /// One budget of a fleet in this process: a token bucket, or a window.
 #[derive(Debug)]

@@ -77,10 +77,12 @@
 #![doc = include_str!("metrics.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod connection;
 mod controls;
 mod error;
 mod fleet;
 mod guards;
+mod keys;
 mod leases;
 // It compares the script with its model, and drives guards without a task: private functions.
 #[cfg(test)]
@@ -88,7 +90,7 @@ mod leases;
 mod model;
 mod observe;
 mod registry;
-mod store;
+mod script;
 mod task;
 pub use controls::{ControlStore, ControlStoreError, StoredControls};
 pub use error::{SettingsError, SettingsProblem};

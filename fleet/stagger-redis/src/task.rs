@@ -19,18 +19,18 @@ use stagger_lease::process::{Change, Process, first_spread, reconnect_delay};
 use stagger_lease::window::claim::WindowLimits;
 use tokio::time::sleep_until;
 
+use crate::connection::Connection;
 use crate::controls::ObeyedControls;
 use crate::guards::admission::AdmissionTarget;
 use crate::guards::breaker::{Advice, BreakerTarget, Changed, apply};
 use crate::guards::pause::{PauseClaim, PauseReply};
 use crate::guards::quiet::QuietTarget;
+use crate::keys::{controls_key, processes_key};
 use crate::leases::{Claimed, Leases, Moment};
 use crate::observe;
 use crate::observe::{FleetEvent, Listener};
 use crate::registry::{Guard, Registry};
-use crate::store::connection::Connection;
-use crate::store::keys::{controls_key, processes_key};
-use crate::store::script::{self, Exchange, Replies, Reply};
+use crate::script::{self, Exchange, Replies, Reply};
 
 /// What the task is created with.
 pub(crate) struct TaskSettings {

@@ -4,7 +4,6 @@
 //! The rules are those of this crate, for both sides. What is simulated is what lies between: messages that take
 //! time, a store that is away or loses its data, and processes that cannot reach it.
 
-mod audit;
 mod fleet;
 mod member;
 mod tokens;

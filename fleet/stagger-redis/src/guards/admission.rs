@@ -9,8 +9,8 @@ use stagger_lease::admission::settings::AdmissionSettings;
 use stagger_lease::admission::shares::WHOLE;
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::keys::{AdmissionKeys, admission_keys};
 use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
-use crate::store::keys::{AdmissionKeys, admission_keys};
 
 /// Admission control with one virtual queue for all servers behind a balancer: a client that one server rejects returns
 /// at its reserved time to any of them.

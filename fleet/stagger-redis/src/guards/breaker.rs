@@ -8,8 +8,8 @@ use stagger::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Now};
 use stagger::{Instant, Outcome};
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::keys::breaker_key;
 use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
-use crate::store::keys::breaker_key;
 
 /// A circuit breaker that is advised by those of the other processes: if enough of them are open, this one needs half
 /// of the evidence.

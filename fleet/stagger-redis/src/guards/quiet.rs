@@ -7,8 +7,8 @@ use stagger::{FailureKind, Instant, Outcome, ServerHint};
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::guards::pause::{Calls, Cause, Pause, PauseClaim};
+use crate::keys::{QuietKeys, quiet_keys};
 use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
-use crate::store::keys::{QuietKeys, quiet_keys};
 use stagger_lease::claim::Timing;
 
 /// One pause for all processes of a fleet: when the server tells one of them to wait, the others learn it with their

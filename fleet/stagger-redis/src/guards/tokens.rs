@@ -8,9 +8,9 @@ use stagger::{FailureKind, Outcome};
 use stagger_lease::settings::TokenSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::keys::keys;
 use crate::leases::TokenTarget;
 use crate::registry::{FleetHandle, GuardHandle, Registry};
-use crate::store::keys::keys;
 
 const WHOLE: u64 = 1_000_000;
 

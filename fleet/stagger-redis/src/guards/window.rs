@@ -9,9 +9,9 @@ use stagger_lease::claim;
 use stagger_lease::window::settings::WindowSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
+use crate::keys::window_keys;
 use crate::leases::WindowTarget;
 use crate::registry::{FleetHandle, GuardHandle, Registry};
-use crate::store::keys::window_keys;
 
 /// Bounds the retries of a fleet by a share of its calls, plus a minimum per second for all processes together.
 ///

@@ -11,8 +11,8 @@ use super::parity::{Draws, answer, assert_expires, done, exchange, script, store
 use super::quiet::{Processes, VOTED, quorum};
 use crate::guards::breaker::apply;
 use crate::guards::breaker::{Advice, Opinion};
-use crate::store::keys::breaker_key;
-use crate::store::script::{Exchange, Replies};
+use crate::keys::breaker_key;
+use crate::script::{Exchange, Replies};
 
 /// The store's side of one breaker: the processes that have theirs open, by the time of their last report.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use stagger_kit::{Port, Program, Ready, Server, User};
 
 use super::quiet::{self, Processes, StoredPause};
 use crate::guards::pause::{Calls, PauseClaim};
-use crate::store::keys::{Keys, window_keys};
-use crate::store::script::{self, Exchange, Replies, Reply};
+use crate::keys::{Keys, window_keys};
+use crate::script::{self, Exchange, Replies, Reply};
 use stagger_lease::admission::shares::{ShareClaim, Shares, WHOLE};
 use stagger_lease::bucket::Bucket;
 use stagger_lease::claim::{self, Claim, Limits, Report, SECOND, Timing, WRAP};

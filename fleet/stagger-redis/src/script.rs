@@ -3,7 +3,7 @@ use redis::{Script, ScriptInvocation};
 use crate::controls::ControlsReply;
 use crate::guards::breaker::Advice;
 use crate::guards::pause::{PauseClaim, PauseReply};
-use crate::store::keys::{AdmissionKeys, Keys, QuietKeys};
+use crate::keys::{AdmissionKeys, Keys, QuietKeys};
 use stagger_lease::admission::shares::{ShareClaim, ShareLease};
 use stagger_lease::claim::{Claim, Lease, Report, Timing};
 use stagger_lease::window::claim::{WindowClaim, WindowLease};
@@ -11,15 +11,15 @@ use stagger_lease::window::claim::{WindowClaim, WindowLease};
 /// The store's side of the protocol. It is called by its digest, so two releases with different scripts run side by
 /// side.
 pub(crate) const SOURCE: &str = concat!(
-    include_str!("head.lua"),
-    include_str!("lease.lua"),
-    include_str!("tokens.lua"),
-    include_str!("window.lua"),
-    include_str!("quiet.lua"),
-    include_str!("breaker.lua"),
-    include_str!("admission.lua"),
-    include_str!("controls.lua"),
-    include_str!("reply.lua")
+    include_str!("script/head.lua"),
+    include_str!("script/lease.lua"),
+    include_str!("script/tokens.lua"),
+    include_str!("script/window.lua"),
+    include_str!("script/quiet.lua"),
+    include_str!("script/breaker.lua"),
+    include_str!("script/admission.lua"),
+    include_str!("script/controls.lua"),
+    include_str!("script/reply.lua")
 );
 
 /// How long a key outlives its last report, in milliseconds: one hour.
