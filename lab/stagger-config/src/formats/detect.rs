@@ -1,9 +1,10 @@
 //! Which system a file is for, by its content.
 
-use super::cluster::{self, Object};
-use super::jobs::{compose, github, gitlab, step_functions, systemd};
-use super::library::{aws, azure, dotnet, grpc, resilience4j, spring_gateway, spring_retry};
-use super::proxy::{envoy, haproxy, nginx};
+use super::object::{self, Object};
+use super::{
+    aws, azure, compose, dotnet, envoy, github, gitlab, grpc, haproxy, nginx, resilience4j, spring_gateway,
+    spring_retry, step_functions, systemd,
+};
 use crate::entry::Entry;
 use crate::format::Format;
 use crate::position::{Position, ReadError};
@@ -165,7 +166,7 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
     let objects = Object::all_of(document);
     if !objects.is_empty() {
         let before = entries.len();
-        objects.iter().for_each(|object| cluster::read(object, entries));
+        objects.iter().for_each(|object| object::read(object, entries));
         if is_wanted(Format::Envoy) && entries.len() == before && envoy::has_policy(document) {
             entries.extend(envoy::read(document));
         }

@@ -1,10 +1,35 @@
-//! The readers, by what they are for.
+//! The readers: one file a system.
 
-mod cluster;
 mod detect;
 mod http;
-mod jobs;
-mod library;
-mod proxy;
+
+// Objects of a Kubernetes cluster, of it and of what extends it.
+mod dapr;
+mod gateway_api;
+mod istio;
+mod kubernetes;
+mod linkerd;
+mod object;
+
+// What starts processes, jobs and steps again.
+mod compose;
+mod github;
+mod gitlab;
+mod step_functions;
+mod systemd;
+
+// Libraries of clients, and frameworks.
+mod aws;
+mod azure;
+mod dotnet;
+mod grpc;
+mod resilience4j;
+mod spring_gateway;
+mod spring_retry;
+
+// Proxies.
+mod envoy;
+mod haproxy;
+mod nginx;
 
 pub(crate) use detect::read;

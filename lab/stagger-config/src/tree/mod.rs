@@ -1,7 +1,6 @@
 //! Values of a file with their places, whatever its syntax.
 
 mod blocks;
-mod ini;
 mod json;
 mod properties;
 mod yaml;
@@ -10,13 +9,11 @@ use std::collections::HashMap;
 
 use serde_json::{Number, Value as Json};
 
-use crate::position::ReadError;
-use crate::position::{Position, Span};
+use crate::position::{Position, ReadError, Span};
 
 pub(crate) use blocks::{Directive, directives};
-pub(crate) use ini::{Assignment, assignments};
 pub(crate) use json::json;
-pub(crate) use properties::{properties, without_dots};
+pub(crate) use properties::{Assignment, assignments, properties, without_dots};
 pub(crate) use yaml::yaml;
 
 /// Largest text that is read, in bytes: many times the largest configuration that people write.

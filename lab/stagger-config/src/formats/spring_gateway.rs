@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Ratio};
 
+use super::http::is_idempotent;
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
-use crate::formats::http::is_idempotent;
 use crate::tree::{Member, Node, Value, without_dots};
 use crate::units;
 

@@ -7,10 +7,10 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
+use super::http::{admits_idempotent, repeats_unsafe};
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
-use crate::formats::http::{admits_idempotent, repeats_unsafe};
 use crate::tree::{Node, Value};
 use crate::units;
 

@@ -6,11 +6,11 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
+use super::http::{are_idempotent, repeats_unsafe};
 use super::object::Object;
 use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
-use crate::formats::http::{are_idempotent, repeats_unsafe};
 use crate::tree::Node;
 use crate::units;
 

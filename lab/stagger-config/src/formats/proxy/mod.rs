@@ -1,5 +1,0 @@
-//! Proxies.
-
-pub(crate) mod envoy;
-pub(crate) mod haproxy;
-pub(crate) mod nginx;
