@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::Read;
 
-use crate::read::{FoundSpan, ReadError, Sink, read};
 use crate::report::{Counts, Report, report};
 use crate::span::{Kind, Names, Span};
+use crate::stream::{FoundSpan, ReadError, Sink, read};
 use crate::totals::Totals;
 use crate::trace;
 

@@ -40,12 +40,16 @@
 //! because clocks differ.
 
 mod analyzer;
-mod read;
+mod attributes;
+mod jaeger;
+mod otlp;
 mod report;
 mod span;
+mod stream;
 mod totals;
 mod trace;
+mod values;
 
 pub use analyzer::Analyzer;
-pub use read::ReadError;
 pub use report::{DelayFrom, EdgeReport, HintsIgnored, InStep, LateAttempts, Layer, Multiplication, Report, Storm};
+pub use stream::ReadError;
