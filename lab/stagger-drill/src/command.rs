@@ -11,13 +11,12 @@ use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::say;
 use stagger_terminal::plot::RenderOptions;
 
-use super::args::{DrillArgs, DrillScenario};
+use super::args::{CommandClients, DrillArgs, DrillScenario, Settings};
 use super::drill::{Drill, RunError};
 use super::machine::TimerLag;
 use super::observed::Run;
 use super::report::report;
 use super::server::ExternalServer;
-use super::settings::{CommandClients, Settings};
 use super::{command_clients, limits, outage};
 
 /// Runs `stagger drill`.

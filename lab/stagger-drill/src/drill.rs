@@ -10,10 +10,10 @@ use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
 use tokio::runtime::Runtime;
 
+use super::args::{CommandClients, Settings};
 use super::machine::{TICK, TimerLag};
 use super::serve::ServeArgs;
 use super::server::ExternalServer;
-use super::settings::{CommandClients, Settings};
 
 /// Settings and resources that all runs share.
 #[derive(Debug)]

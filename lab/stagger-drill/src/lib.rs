@@ -28,7 +28,6 @@ mod report;
 mod run;
 mod serve;
 mod server;
-mod settings;
 
 pub use args::DrillArgs;
 pub use command::run;

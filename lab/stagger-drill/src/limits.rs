@@ -6,7 +6,7 @@ use std::fs;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::Unit;
 
-use super::settings::CLIENTS;
+use super::args::CLIENTS;
 
 /// Number of files that a process of a drill opens in addition to its connections.
 const RESERVED_FILES: u64 = 200;

@@ -7,9 +7,9 @@ use stagger_sim::reconnect::ReconnectScenario;
 use stagger_sim::storm::{Measurements, StormReport};
 use stagger_terminal::output::error::CliError;
 
+use super::args::Settings;
 use super::compare::{ComparedRun, agreement, simulations, with_everyone};
 use super::observed::{Observed, Run, by_clients, simulate};
-use super::settings::Settings;
 
 /// Returns the document of all runs: each policy as measured, and as simulated with the measurements of its own run.
 pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<StormReport, CliError> {

@@ -12,6 +12,7 @@ use stagger_report::storm::ProgressLine;
 use stagger_sim::storm::{Measurements, ServerCounts};
 use stagger_terminal::output::error::CliError;
 
+use super::args::Settings;
 use super::drill::{Drill, RunError, SETTLE};
 use super::fleet::{ClientConfig, Fleet, PROBES, Snapshot};
 use super::log::ClientTrace;
@@ -19,7 +20,6 @@ use super::machine::{CpuTicks, LATE_S, TICK, TICKS_PER_SECOND, TcpCounters, satu
 use super::observed::{Observed, Run};
 use super::serve::ServeArgs;
 use super::server::{ExternalServer, Server};
-use super::settings::Settings;
 
 /// Time without a new connection after which connecting has failed.
 const CONNECT_STALL: Duration = Duration::from_secs(15);

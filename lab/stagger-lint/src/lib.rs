@@ -43,7 +43,6 @@ mod change;
 #[cfg(feature = "config")]
 pub mod config;
 mod context;
-mod estimate;
 mod file;
 mod finding;
 pub mod log;
@@ -52,8 +51,7 @@ mod rules;
 #[cfg(feature = "toml")]
 pub mod system;
 
-pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
-pub use estimate::{Estimate, estimate};
+pub use context::{Budgeted, DeploymentContext, Estimate, Idempotency, Purpose, estimate};
 pub use file::{Edit, FileFinding, Fix, Place};
 pub use finding::{Finding, Suggestion, check, fix};
 pub use rule::{Rule, Severity};

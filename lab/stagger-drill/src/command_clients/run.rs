@@ -13,12 +13,12 @@ use stagger_terminal::plot::Unit;
 
 use super::load::ClientLoad;
 use super::program::{CommandLine, Program};
+use crate::args::CommandClients;
 use crate::drill::{Drill, RunError, SETTLE};
 use crate::machine::{LATE_S, TICK, TcpCounters, saturation, warnings};
 use crate::observed::{Observed, Run, ServerView};
 use crate::serve::{ServeArgs, Served, ServerStatus};
 use crate::server::Server;
-use crate::settings::CommandClients;
 
 /// Number of attempts and of connections whose times are recorded.
 const RECORDED: u32 = 1 << 20;

@@ -16,7 +16,7 @@ use stagger_sim::storm::{
 };
 use stagger_terminal::output::error::CliError;
 
-use super::jobs::Jobs;
+use super::limits::Jobs;
 use super::question::{Question, RaceQuestion, parse_policy};
 use super::reply::Failure;
 

@@ -1,6 +1,13 @@
 //! What a request may cost. The page is for one person; these bounds hold for whatever else reaches the port.
 
 use core::time::Duration;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use stagger_sim::{CancelToken, Progress};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::reply::Failure;
 
 /// Maximum number of bytes of the first line and the headers of a request.
 pub(super) const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -40,3 +47,135 @@ pub(super) const MAX_SHOWN_ATTEMPTS: u64 = 300_000;
 
 /// Maximum number of bins of a curve. Longer ones are added up.
 pub(super) const MAX_BINS: usize = 6_000;
+
+/// Simulations or forecasts, of which a bounded number runs at a time.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    admitted: Arc<Semaphore>,
+    running: Arc<Semaphore>,
+}
+
+/// The place of a job among all that run, wait, or are being answered.
+#[derive(Debug)]
+pub(super) struct Place {
+    _admitted: OwnedSemaphorePermit,
+    running: Arc<Semaphore>,
+}
+
+/// Cancels a simulation when it is dropped, as it is when the page goes.
+#[derive(Debug)]
+struct CancelOnDrop(CancelToken);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Jobs {
+    pub(super) fn new() -> Self {
+        Self { admitted: Arc::new(Semaphore::new(MAX_JOBS)), running: Arc::new(Semaphore::new(MAX_RUNNING)) }
+    }
+
+    /// Returns a place, unless all are taken.
+    pub(super) fn admit(&self) -> Result<Place, Failure> {
+        match Arc::clone(&self.admitted).try_acquire_owned() {
+            Ok(admitted) => Ok(Place { _admitted: admitted, running: Arc::clone(&self.running) }),
+            Err(_) => Err(Failure::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format_args!("{MAX_JOBS} simulations are waiting; close other tabs of this page, or try again"),
+            )),
+        }
+    }
+}
+
+impl Place {
+    /// Runs `work` on a thread of its own when its turn comes. It is cancelled if the returned future is dropped, or if
+    /// it takes too long; `work` must then return soon.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        progress: Arc<Progress>,
+        work: impl FnOnce(&Progress) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let cancel = CancelOnDrop(progress.cancel_token().clone());
+        let turn = Arc::clone(&self.running).acquire_owned().await;
+        let running = tokio::task::spawn_blocking(move || {
+            // Held until the work has ended, however soon its caller is gone.
+            let _turn = turn;
+            work(&progress)
+        });
+        let done = tokio::time::timeout(MAX_RUN_TIME, running).await;
+        drop(cancel);
+        match done {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(_)) => {
+                Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "the simulation failed; please report it"))
+            }
+            Err(_) => Err(Failure::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format_args!(
+                    "the simulation takes longer than {} s; lower clients, or use stagger simulate",
+                    MAX_RUN_TIME.as_secs()
+                ),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Waits until it is cancelled.
+    fn endless(progress: &Progress) {
+        while !progress.cancel_token().is_cancelled() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[tokio::test]
+    async fn places_are_bounded_and_free_again_when_dropped() {
+        let jobs = Jobs::new();
+        let places: Vec<_> = (0..MAX_JOBS).map(|_| jobs.admit().unwrap()).collect();
+        assert!(jobs.admit().is_err_and(|failure| failure.text().contains("16 simulations are waiting")));
+        drop(places);
+        assert!(jobs.admit().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_run_is_cancelled_and_frees_its_turn() {
+        let jobs = Jobs::new();
+        for _ in 0..2 * MAX_RUNNING {
+            let place = jobs.admit().unwrap();
+            let progress = Arc::new(Progress::new());
+            tokio::select! {
+                biased;
+                _ = place.run(Arc::clone(&progress), endless) => panic!("the run has no end"),
+                () = core::future::ready(()) => {}
+            }
+            assert!(progress.cancel_token().is_cancelled());
+        }
+        let all = jobs.running.acquire_many(MAX_RUNNING as u32).await;
+        assert!(all.is_ok(), "every run has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_takes_too_long_is_cancelled() {
+        let jobs = Jobs::new();
+        let place = jobs.admit().unwrap();
+        let ended = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&ended);
+        let work = move |progress: &Progress| {
+            endless(progress);
+            counter.fetch_add(1, Ordering::SeqCst);
+        };
+        let run = place.run(Arc::new(Progress::new()), work);
+        let (done, ()) = tokio::join!(biased; run, tokio::time::advance(MAX_RUN_TIME));
+        let failure = done.unwrap_err();
+        assert!(failure.text().starts_with("the simulation takes longer than 20 s"), "{failure:?}");
+        let all = jobs.running.acquire_many(MAX_RUNNING as u32).await;
+        assert_eq!((all.is_ok(), ended.load(Ordering::SeqCst)), (true, 1));
+    }
+}

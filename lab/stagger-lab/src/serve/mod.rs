@@ -10,7 +10,6 @@
 
 mod command;
 mod export;
-mod jobs;
 mod limits;
 mod policy;
 mod question;

@@ -12,7 +12,7 @@ use stagger_lint::{DeploymentContext, Purpose};
 use stagger_sim::Progress;
 use stagger_terminal::plan::forecast_of;
 
-use super::jobs::Jobs;
+use super::limits::Jobs;
 use super::question::{Question, parse_policy};
 use super::reply::{Failure, Json, answer_with_events};
 use crate::advise::recommend;

@@ -10,8 +10,7 @@ use stagger_sim::reconnect::ReconnectFigures;
 use stagger_sim::storm::{Better, Importance, Metric, Quantity, ReconnectReport, RunFigures, StormReport};
 use stagger_terminal::plot::Unit;
 
-use super::jobs::{Jobs, Place};
-use super::limits::{MAX_BINS, MAX_DOTS, MAX_SHOWN_ATTEMPTS};
+use super::limits::{Jobs, MAX_BINS, MAX_DOTS, MAX_SHOWN_ATTEMPTS, Place};
 use super::question::{Question, RaceQuestion};
 use super::reply::{Events, Failure, Gone, answer_with_events};
 use crate::simulate::Race;

@@ -15,8 +15,7 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 use stagger_terminal::plan::profiles_json;
 
-use super::jobs::Jobs;
-use super::limits::MAX_BODY_BYTES;
+use super::limits::{Jobs, MAX_BODY_BYTES};
 use super::reply::{Failure, Json};
 use super::{export, policy, race};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use stagger_core::Policy;
 
-use super::entry::{Log, LogEntry, printable};
+use super::read::{Log, LogEntry, printable};
 use crate::Finding;
 use crate::analysis::{brief, from_to, percent};
 use crate::rules::log::{BEYOND_BOUNDS, ENDLESS_RETRIES, EQUAL_DELAYS, POLICY_MISMATCH, SYNCHRONIZED};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use stagger_core::Policy;
 
-use super::entry::LogEntry;
+use super::read::LogEntry;
 
 /// The schema of `stagger run --log json`.
 const RUN: &str = "stagger.run/1";

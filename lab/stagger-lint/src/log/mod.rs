@@ -16,11 +16,9 @@
 //! A line that cannot be parsed is an error that names the line; no line is skipped silently.
 
 mod check;
-mod entry;
 #[cfg(feature = "serde")]
 mod json;
 mod read;
 
 pub use check::check;
-pub use entry::{LineError, Log, LogEntry, LogError};
-pub use read::read;
+pub use read::{LineError, Log, LogEntry, LogError, read};

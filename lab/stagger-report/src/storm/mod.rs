@@ -5,11 +5,9 @@
 
 mod assertion;
 mod charts;
-mod compare;
 mod html;
 mod measurements;
 mod outage;
-mod outputs;
 pub mod parse;
 mod progress;
 mod results;
@@ -22,9 +20,8 @@ mod write;
 
 pub(crate) use assertion::is_name_of;
 pub use assertion::{Condition, parse_assertions};
-pub use compare::{named_policies, number_duplicates, short_name};
 pub use measurements::{unreliable, verdict_on};
-pub use outputs::{Format, OutputArgs, Outputs};
+pub use parse::{named_policies, number_duplicates, short_name};
 pub use progress::{Interrupt, ProgressLine};
 pub use timeline::{SAMPLED_CLIENTS, downsample};
-pub use write::{RunCount, csv_text, finish, markdown_text, rendered};
+pub use write::{Format, OutputArgs, Outputs, RunCount, csv_text, finish, markdown_text, rendered};
