@@ -14,7 +14,7 @@ use stagger_terminal::output::error::CliError;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::machine::time_of_one;
+use super::file::time_of_one;
 use super::place::StoreAddress;
 
 /// The target of all runs, in the namespace that the address names.

@@ -7,10 +7,7 @@
 mod file;
 #[cfg(feature = "fleet")]
 mod fleet;
-mod machine;
 mod place;
-mod shared;
 
-pub(super) use place::BudgetPlace;
 pub(crate) use place::StoreAddress;
-pub(super) use shared::SharedBudget;
+pub(super) use place::{BudgetPlace, SharedBudget};
