@@ -8,7 +8,7 @@
 //! | `x-amz-retry-after` | whole milliseconds, as the services of AWS send it | `ServerHint::AtLeast` |
 //! | `Retry-After` | whole seconds, or one of the three date formats of RFC 9110 | `ServerHint::AtLeast` |
 //! | `RateLimit` | the IETF draft, in both of its formats; only limits with nothing remaining | `ServerHint::AtLeast` |
-//! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or a Unix time from 10⁹ on, if nothing remains | `ServerHint::AtLeast` |
+//! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or a Unix time from 10⁹ on, if nothing remains | the same |
 //!
 //! [should]: crate::header::SHOULD_RETRY
 //! [reserved]: crate::header::RESERVATION

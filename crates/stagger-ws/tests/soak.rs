@@ -3,7 +3,8 @@
 //! Takes a few seconds. For fifty kills under 2,000 clients, which take two minutes:
 //!
 //! ```sh
-//! SOAK_KILLS=50 SOAK_CLIENTS=2000 SOAK_EVERY_MS=1000 SOAK_CALM_MS=1000 cargo test -p stagger-ws --test soak -- --nocapture
+//! SOAK_KILLS=50 SOAK_CLIENTS=2000 SOAK_EVERY_MS=1000 SOAK_CALM_MS=1000 \
+//!   cargo test -p stagger-ws --test soak -- --nocapture
 //! ```
 
 #![cfg(all(feature = "client", target_os = "linux"))]

@@ -90,7 +90,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns the row of a role with the smallest figure.
-    pub(crate) fn smallest(self, table: Table, role: Role, figure: fn(&Row) -> Option<f64>) -> Option<&'a Row> {
+    fn smallest(self, table: Table, role: Role, figure: fn(&Row) -> Option<f64>) -> Option<&'a Row> {
         let of_group = |row: &&Row| row.table == table && row.role == role && figure(row).is_some();
         let value = |row: &Row| figure(row).unwrap_or(f64::INFINITY);
         self.0.iter().filter(of_group).min_by(|a, b| value(a).total_cmp(&value(b)))

@@ -100,7 +100,7 @@ pub(crate) fn run_one(cases: &[Case], id: &str, iterations: u64) -> io::Result<(
 ///
 /// # Errors
 /// If the case cannot be set up in a separate process.
-pub(crate) fn bytes_of(id: &str) -> io::Result<Option<u64>> {
+fn bytes_of(id: &str) -> io::Result<Option<u64>> {
     let output = Command::new(env::current_exe()?).args(["--measure-memory", id]).stdin(Stdio::null()).output()?;
     if !output.status.success() {
         return Err(io::Error::other(format!("{id} failed: {}", String::from_utf8_lossy(&output.stderr))));

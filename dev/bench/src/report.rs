@@ -172,8 +172,8 @@ fn footer(machine: &Machine) -> String {
         let peers: Vec<_> = machine.peers.iter().map(|(name, version)| format!("{name} {version}")).collect();
         let _ = writeln!(text, "Peers: {}.", peers.join(", "));
     }
-    text + "Times are those of the fastest round. Instructions and allocations are counted by callgrind, in user space; \
-            a clock read is a system call there and counts as little more than one instruction.\n"
+    text + "Times are those of the fastest round. Instructions and allocations are counted by callgrind, in user \
+            space; a clock read is a system call there and counts as little more than one instruction.\n"
 }
 
 const fn role(role: Role) -> &'static str {

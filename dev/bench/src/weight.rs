@@ -263,7 +263,7 @@ impl Dependency {
 // The versions that are compared, from the workspace's lock file.
 
 /// The lock file that this program was built with.
-pub(crate) const LOCKFILE: &str = include_str!("../../../Cargo.lock");
+const LOCKFILE: &str = include_str!("../../../Cargo.lock");
 
 /// The crates that stagger is compared with.
 pub(crate) const PEERS: [&str; 19] = [

@@ -1,5 +1,5 @@
-//! The steps that run nothing, and the tools that cargo has as subcommands of their own: format, clippy, combinations of
-//! features, licenses, and the last release.
+//! The steps that run nothing, and the tools that cargo has as subcommands of their own: format, clippy, combinations
+//! of features, licenses, and the last release.
 
 use std::env;
 use std::ffi::OsString;

@@ -172,7 +172,7 @@ impl fmt::Display for ControlStoreError {
 impl core::error::Error for ControlStoreError {}
 
 /// The longest text of controls, in bytes.
-pub(crate) const LONGEST_TEXT: usize = 16 * 1_024;
+const LONGEST_TEXT: usize = 16 * 1_024;
 
 /// Resets every target.
 const RESET: &str = "*=enforced";

@@ -111,7 +111,7 @@ impl CpuTicks {
     }
 
     /// Returns the share of the time since `before` in which the processors were busy.
-    pub(super) fn busy_since(&self, before: &Self) -> f64 {
+    fn busy_since(&self, before: &Self) -> f64 {
         let all = self.all.saturating_sub(before.all).max(1);
         self.busy.saturating_sub(before.busy) as f64 / all as f64
     }

@@ -55,7 +55,7 @@ impl ServerView {
 
     /// Returns what a server that starts at `up_at` would have seen of a simulation with a sample of all clients. The
     /// kernel refuses the attempts before `up_at`, so no server sees them.
-    pub(super) fn of_simulation(figures: &ReconnectFigures, up_at: Duration) -> Self {
+    fn of_simulation(figures: &ReconnectFigures, up_at: Duration) -> Self {
         let arrivals = figures.sample.iter().flatten().copied().filter(|at| *at >= up_at).collect();
         let mut connects: Vec<Duration> = figures.sample_connects.iter().flatten().copied().collect();
         connects.sort_unstable();

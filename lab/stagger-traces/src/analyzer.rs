@@ -187,7 +187,7 @@ impl Window {
     }
 
     /// Closes the oldest trace, at the end of all files.
-    pub(crate) fn close(&mut self) -> Option<Vec<Span>> {
+    fn close(&mut self) -> Option<Vec<Span>> {
         let oldest = self.order.values().next().copied()?;
         self.remove(oldest)
     }

@@ -6,7 +6,8 @@
 //! ```
 //! use stagger_http::service_config::fields::ConfigFields;
 //!
-//! let json = serde_json::json!({ "methodConfig": [{ "hedgingPolicy": { "maxAttempts": 3, "hedgingDelay": "50ms" } }] });
+//! let hedging = serde_json::json!({ "maxAttempts": 3, "hedgingDelay": "50ms" });
+//! let json = serde_json::json!({ "methodConfig": [{ "hedgingPolicy": hedging }] });
 //! let config = ConfigFields::read(&json);
 //! let problem = "methodConfig[0].hedgingPolicy.hedgingDelay must be a duration in seconds, such as \"0.1s\"";
 //! assert_eq!(config.problems[0].to_string(), problem);

@@ -276,9 +276,9 @@ pub(crate) fn poll_until<T>(limit: Duration, mut poll: impl FnMut() -> Option<T>
     }
 }
 
-// A child outlives a test that is itself killed: no destructor runs, and an interrupt from the terminal reaches only the
-// test's own process group. So every process that starts children has a watchdog, a small shell with a list of their
-// process groups. It detects the death of the test by the end of its input, which the kernel closes.
+// A child outlives a test that is itself killed: no destructor runs, and an interrupt from the terminal reaches only
+// the test's own process group. So every process that starts children has a watchdog, a small shell with a list of
+// their process groups. It detects the death of the test by the end of its input, which the kernel closes.
 
 /// Maintains a list of process groups, and kills the remaining ones at the end of its input.
 const SCRIPT: &str = r#"

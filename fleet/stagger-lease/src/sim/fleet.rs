@@ -322,7 +322,7 @@ fn micros(length: Duration) -> u64 {
 
 /// One bucket without a fleet, which pays for every retry as it is granted: what a budget of leases is measured by.
 #[derive(Clone, Debug)]
-pub(super) struct Audit {
+struct Audit {
     limits: Limits,
     /// In millionths of a millionth of a token: what a microsecond refills is whole.
     level: i128,
@@ -339,13 +339,13 @@ const LATEST: u64 = SECOND * 3 / 2;
 const FRACTION: i128 = SECOND as i128;
 
 impl Audit {
-    pub(super) const fn new(limits: Limits) -> Self {
+    const fn new(limits: Limits) -> Self {
         let level = limits.initial as i128 * FRACTION;
         Self { limits, level, lowest: 0, at: 0, unreported: VecDeque::new(), late: 0, most_late: 0 }
     }
 
     /// Notes what was spent and earned at `now`, in millionths of a token.
-    pub(super) fn note(&mut self, spent: i64, earned: u64, now: u64) {
+    fn note(&mut self, spent: i64, earned: u64, now: u64) {
         let elapsed = now.saturating_sub(self.at);
         self.at = self.at.max(now);
         let gained = i128::from(elapsed) * i128::from(self.limits.refill) + i128::from(earned) * FRACTION;
@@ -365,12 +365,12 @@ impl Audit {
 
     /// Returns the most that successes had earned, in millionths of a token, before they were reported: a full bucket
     /// forgets at once what it earns, and the store only when it learns of it.
-    pub(super) const fn most_late(&self) -> u64 {
+    const fn most_late(&self) -> u64 {
         self.most_late
     }
 
     /// Returns how far the bucket fell below zero, as a ratio of its capacity.
-    pub(super) fn overshoot(&self) -> f64 {
+    fn overshoot(&self) -> f64 {
         -self.lowest as f64 / (self.limits.capacity as f64 * FRACTION as f64)
     }
 }

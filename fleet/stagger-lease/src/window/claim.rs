@@ -8,7 +8,7 @@ pub const PARTS: u64 = 20;
 /// covered.
 pub const SLOTS: usize = 21;
 /// The slots in which a call counts: at most the length of the window, and the time until it is reported.
-pub(crate) const CALL_SLOTS: usize = 19;
+const CALL_SLOTS: usize = 19;
 /// One retry in millionths.
 const WHOLE: u64 = 1_000_000;
 

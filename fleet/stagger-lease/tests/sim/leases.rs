@@ -1,5 +1,5 @@
-//! A budget that the processes of a fleet share by leases, with faults of its store. The limits, the faults and the criteria are
-//! those of the tests of `stagger-redis` with real processes and a real store.
+//! A budget that the processes of a fleet share by leases, with faults of its store. The limits, the faults and the
+//! criteria are those of the tests of `stagger-redis` with real processes and a real store.
 
 use core::time::Duration;
 use std::thread;
@@ -135,8 +135,8 @@ fn successes_add_to_the_budget_of_the_fleet() {
     assert!(leases.overshoot <= leases.overshoot_bound, "{leases:?}");
 }
 
-/// A large fleet whose store is lost in the middle of an outage, and which is cut in half afterwards. The command with 10,000
-/// processes is in the guide.
+/// A large fleet whose store is lost in the middle of an outage, and which is cut in half afterwards. The command
+/// with 10,000 processes is in the guide.
 #[test]
 fn a_store_that_is_lost_in_the_middle_of_an_outage_costs_nothing_beyond_the_bound() {
     let scenario = OutageScenario::builder(500.0).capacity(1_000.0).queue(1_000).processes(1_000).horizon(at(90));

@@ -101,7 +101,8 @@ proptest! {
             let is_lost = |name: &str| exported.losses.iter().any(|loss| loss.name == name);
             let entry = read_back(&exported.text);
             let found = entry.policy().unwrap();
-            prop_assert_eq!(found.max_attempts() != policy.max_attempts(), is_lost("max-attempts"), "{}", exported.text);
+            let has_changed = found.max_attempts() != policy.max_attempts();
+            prop_assert_eq!(has_changed, is_lost("max-attempts"), "{}", exported.text);
             prop_assert_eq!(found.jitter() != policy.jitter(), is_lost("jitter"), "{} {}", found, exported.text);
             prop_assert_eq!(policy.max_elapsed().is_some(), is_lost("max-elapsed"));
             prop_assert_eq!(policy.floor() != Duration::ZERO, is_lost("floor"));

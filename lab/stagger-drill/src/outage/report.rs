@@ -86,7 +86,7 @@ pub(super) fn csv_series(document: &Document) -> Result<Vec<u8>, CliError> {
 }
 
 /// Returns the measured and the simulated figures of each policy.
-pub(super) fn sides(document: &Document) -> impl Iterator<Item = (&str, &'static str, &Figures)> {
+fn sides(document: &Document) -> impl Iterator<Item = (&str, &'static str, &Figures)> {
     document.policies.iter().flat_map(|policy| {
         [(&*policy.name, "measured", &policy.measured), (&*policy.name, "simulated", &policy.simulated)]
     })

@@ -179,7 +179,7 @@ pub(super) struct Fault {
 impl Fault {
     /// Returns when work ends that is begun at `begin` and takes `service` without a fault. A stall interrupts what was
     /// begun before it.
-    pub(super) fn end_of(&self, begin: Instant, service: Duration) -> Instant {
+    fn end_of(&self, begin: Instant, service: Duration) -> Instant {
         let is_inside = begin >= self.start && begin < self.end;
         match self.slow {
             Some(factor) if is_inside => begin + service.mul_f64(factor),

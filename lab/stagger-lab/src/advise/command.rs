@@ -150,7 +150,7 @@ pub fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {
 
 /// Prompts for each value that is missing and can still change the result. An empty line skips a question; the end of
 /// the input skips the remaining ones.
-pub(super) fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
+fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
     prompt_until_done(known, input, out)
         .map_err(|error| CliError::io("cannot prompt; give the values as flags, with --no-input", error))
 }

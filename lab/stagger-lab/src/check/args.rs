@@ -74,7 +74,8 @@ pub struct CheckArgs {
         num_args = 1..,
         value_hint = ValueHint::FilePath,
         conflicts_with_all = [
-            "subjects", "log", "format", "allow", "baseline", "write_baseline", "sarif", "github", "junit", "ContextArgs",
+            "subjects", "log", "format", "allow", "baseline", "write_baseline", "sarif", "github", "junit",
+            "ContextArgs",
         ],
         help_heading = "Check"
     )]

@@ -25,13 +25,13 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
 /// Maximum number of simulations that run at a time, and of forecasts. Each simulation uses all cores.
-pub(super) const MAX_RUNNING: usize = 2;
+const MAX_RUNNING: usize = 2;
 
 /// Maximum number of simulations that run, wait, or whose results are being sent, and of forecasts.
-pub(super) const MAX_JOBS: usize = 16;
+const MAX_JOBS: usize = 16;
 
 /// Maximum duration of a simulation.
-pub(super) const MAX_RUN_TIME: Duration = Duration::from_secs(20);
+const MAX_RUN_TIME: Duration = Duration::from_secs(20);
 
 /// Time within which the results of a simulation must have been received.
 pub(super) const MAX_SEND_TIME: Duration = Duration::from_secs(60);

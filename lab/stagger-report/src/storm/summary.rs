@@ -21,7 +21,7 @@ const NOTABLE_BURST: f64 = 2.0;
 const FEWEST_IN_BURST: f64 = 20.0;
 
 /// Share of the attempts that a sparkline covers; the last stragglers would fill half of it.
-pub(super) const SPARKLINE_SHARE: f64 = 0.995;
+const SPARKLINE_SHARE: f64 = 0.995;
 
 /// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
 pub(super) fn summary(storm: &StormReport, results: &Results<'_>, options: RenderOptions) -> String {

@@ -66,8 +66,8 @@ fn all_clients_reconnect_after_a_kill_and_the_server_counts_the_same_connections
     assert_eq!(simulated.measured, None);
 }
 
-/// Both rows use the same policy and the same delays, so only the machine can make a difference. If it was busy, the run
-/// has warnings and is repeated.
+/// Both rows use the same policy and the same delays, so only the machine can make a difference. If it was busy, the
+/// run has warnings and is repeated.
 #[test]
 fn measured_and_simulated_figures_agree_unless_the_run_has_warnings() {
     for _ in 0..3 {

@@ -79,7 +79,8 @@ fn clients_of_a_command_are_measured_at_the_server_and_compared_with_their_polic
     }
 }
 
-/// Lays out `clients/js` and its driver as in the repository, with the client bundled to one module, and returns the driver's command.
+/// Lays out `clients/js` and its driver as in the repository, with the client bundled to one module, and returns the
+/// driver's command.
 fn ours(files: &Files) -> String {
     let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients");
     let module = format!("--outfile={}", files.path("js/dist/index.js").display());

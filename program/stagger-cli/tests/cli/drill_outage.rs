@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::support::{Files, see, stagger};
 
-/// A drill of less than three seconds, whose load is far below what a machine carries. With 77 attempts per second in place of the
-/// 100 that the workers can serve, no request would succeed after the stall; so a third of them do.
+/// A drill of less than three seconds, whose load is far below what a machine carries. With 77 attempts per second in
+/// place of the 100 that the workers can serve, no request would succeed after the stall; so a third of them do.
 const DRILL: [&str; 14] = [
     "drill",
     "outage",

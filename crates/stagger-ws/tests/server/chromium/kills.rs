@@ -78,8 +78,8 @@ async fn kill(Plan { clients: tabs, kills, calm, .. }: Plan) {
     }
     back.sort();
     println!(
-        "{kills} kills under {tabs} tabs: {attempts} attempts for {} connections, {} messages stored once; all tabs were \
-         back {:?} (median) and {:?} (at most) after the restart",
+        "{kills} kills under {tabs} tabs: {attempts} attempts for {} connections, {} messages stored once; all tabs \
+         were back {:?} (median) and {:?} (at most) after the restart",
         tabs * (kills as usize + 1),
         messages.values().sum::<u64>(),
         back[back.len() / 2],

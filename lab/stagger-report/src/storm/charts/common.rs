@@ -12,7 +12,7 @@ pub(super) const RESOLUTION: usize = 500;
 pub(super) const RESOLUTION_OF_MANY: usize = 300;
 
 /// Maximum number of lines in one chart: the palette has no more colors.
-pub(super) const MAX_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 
 /// Share of the attempts that charts show. The last ones arrive individually and late.
 pub(super) const SHOWN_SHARE: f64 = 0.999;

@@ -26,28 +26,28 @@ const LOCK_POLL: Duration = Duration::from_millis(1);
 
 /// The file with the numbers of a budget.
 #[derive(Debug)]
-pub(super) struct BudgetFile {
-    pub(super) path: PathBuf,
+struct BudgetFile {
+    path: PathBuf,
     /// The current boot of the machine.
     boot: String,
 }
 
 /// What a use of the bucket returned, and whether the file was damaged before.
-pub(super) struct Used<T> {
-    pub(super) value: T,
-    pub(super) was_damaged: bool,
+struct Used<T> {
+    value: T,
+    was_damaged: bool,
 }
 
 /// Why a budget cannot be used.
 #[derive(Debug)]
-pub(super) enum Unusable {
+enum Unusable {
     /// Another process has held the lock for too long.
     Held,
     Io(io::Error),
 }
 
 impl BudgetFile {
-    pub(super) fn new(path: PathBuf) -> Self {
+    fn new(path: PathBuf) -> Self {
         // Without it, times of an earlier boot are those of a clock that has stepped back.
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let boot = boot.trim();
@@ -56,11 +56,7 @@ impl BudgetFile {
     }
 
     /// Locks the file, uses the bucket with these limits, and writes what has changed.
-    pub(super) fn with<T>(
-        &self,
-        limits: TokensBuilder,
-        used: impl FnOnce(&Tokens, Instant) -> T,
-    ) -> Result<Used<T>, Unusable> {
+    fn with<T>(&self, limits: TokensBuilder, used: impl FnOnce(&Tokens, Instant) -> T) -> Result<Used<T>, Unusable> {
         let file = self.open()?;
         lock(&file)?;
         let mut bytes = Vec::with_capacity(LENGTH + 1);
@@ -138,22 +134,22 @@ impl fmt::Display for Unusable {
 }
 
 /// Length of a file, in bytes. It never changes, so a file is written at once and in place.
-pub(super) const LENGTH: usize = 128;
+const LENGTH: usize = 128;
 
 /// Begins each file: the program and the version of the format.
 const HEAD: [&str; 2] = ["stagger-budget", "1"];
 
 /// The content of a file: `stagger-budget 1 BOOT MILLIONTHS REFILLED`, padded with spaces, and a newline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+struct Record {
     /// The boot of the machine that the times belong to.
-    pub(super) boot: String,
-    pub(super) state: TokensState,
+    boot: String,
+    state: TokensState,
 }
 
 impl Record {
     /// Parses a whole file; `None` if it is not exactly what [`to_bytes`](Self::to_bytes) writes.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let words: Vec<_> = str::from_utf8(bytes).ok()?.split_ascii_whitespace().collect();
         let [program, version, boot, millionths, refilled] = words[..] else { return None };
         let refilled = match refilled {
@@ -165,7 +161,7 @@ impl Record {
         if is_same { Some(record) } else { None }
     }
 
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let Self { boot, state } = self;
         let refilled = state.refilled.map_or_else(|| "-".to_owned(), |refilled| refilled.as_nanos().to_string());
         let line = format!("{} {} {boot} {} {refilled}", HEAD[0], HEAD[1], state.millionths);
@@ -177,7 +173,7 @@ impl Record {
 ///
 /// # Errors
 /// It cannot be created, or others could have put something into it.
-pub(super) fn user_directory() -> Result<PathBuf, CliError> {
+fn user_directory() -> Result<PathBuf, CliError> {
     let user = geteuid().as_raw();
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     // Of another user after `sudo -E`.

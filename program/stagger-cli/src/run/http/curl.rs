@@ -238,7 +238,7 @@ const FLAGS: &str = "
     tlsv1.3 tr-encoding trace-ids trace-time use-ascii verbose version xattr";
 
 /// Returns whether a long option takes a value; `None` for an unknown option.
-pub(super) fn takes_value(name: &str) -> Option<bool> {
+fn takes_value(name: &str) -> Option<bool> {
     let is_in = |list: &str| list.split_ascii_whitespace().any(|option| option == name);
     if is_in(WITH_VALUE) {
         Some(true)

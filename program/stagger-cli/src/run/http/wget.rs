@@ -245,14 +245,16 @@ mod tests {
 
     #[test]
     fn the_log_is_passed_on_without_headers_and_the_last_response_is_read() {
-        let log = "--2026-11-22--  http://h/\nHTTP request sent, awaiting response... \n  HTTP/1.1 302 Found\n  Location: /b\n\
+        let log = "--2026-11-22--  http://h/\nHTTP request sent, awaiting response... \n\
+                   \x20 HTTP/1.1 302 Found\n  Location: /b\n\
                    Location: /b [following]\n  not a header: 1\n  HTTP/1.1 503 Busy\n  Retry-After: 2\n  no colon\n\
                    ERROR 503: Busy.\n  Retry-After: 9\n\n";
         let mut out = Vec::new();
         let response = relay_log(log.as_bytes(), false, &mut out).unwrap().unwrap();
         assert_eq!((response.status.unwrap().as_u16(), response.hops), (503, 2));
         assert_eq!(response.headers.get_all("retry-after").iter().collect::<Vec<_>>(), ["2"]);
-        let kept = "--2026-11-22--  http://h/\nHTTP request sent, awaiting response... 302 Found\nLocation: /b [following]\n  not a header: 1\n\
+        let kept = "--2026-11-22--  http://h/\nHTTP request sent, awaiting response... 302 Found\n\
+                    Location: /b [following]\n  not a header: 1\n\
                     ERROR 503: Busy.\n  Retry-After: 9\n\n";
         assert_eq!(String::from_utf8(out).unwrap(), kept);
         let mut all = Vec::new();
