@@ -128,7 +128,7 @@ impl Contents {
 /// Parses the record in a line; `None` if the line is not exactly what [`Ledger::append`] writes.
 fn record(line: &[u8]) -> Option<&str> {
     let (sum, record) = str::from_utf8(line).ok()?.split_once(' ')?;
-    (sum == format!("{:08x}", crc32fast::hash(record.as_bytes()))).then_some(record)
+    if sum == format!("{:08x}", crc32fast::hash(record.as_bytes())) { Some(record) } else { None }
 }
 
 #[cfg(test)]

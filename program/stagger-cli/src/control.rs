@@ -55,7 +55,7 @@ fn table(list: &[Control<'_>], stored: Option<&Stored>) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    if let Some(ends_in) = stored.and_then(|stored| stored.ends_in) {
+    if let Some(&Stored { ends_in: Some(ends_in), .. }) = stored {
         if ends_in.is_zero() {
             text.push_str("They have ended: every target is enforced.\n");
         } else {
@@ -303,7 +303,10 @@ fn run_store(_: &ControlArgs, address: &StoreAddress) -> Result<(Controls, Store
 
 #[cfg(feature = "fleet")]
 fn known(stored: Option<&StoredControls>) -> Stored {
-    Stored { age: stored.map(|stored| stored.age), ends_in: stored.and_then(|stored| stored.ends_in) }
+    match stored {
+        Some(stored) => Stored { age: Some(stored.age), ends_in: stored.ends_in },
+        None => Stored { age: None, ends_in: None },
+    }
 }
 
 /// The text of a file with controls. Its comments are kept.

@@ -79,14 +79,23 @@ fn counts_retries(name: &str) -> bool {
 }
 
 fn retries_tip(flag: &str, words: &[OsString]) -> String {
-    let at = words.iter().position(|word| word == flag);
-    let next = at.and_then(|at| words.get(at + 1)).and_then(|word| word.to_str());
-    let joined = words.iter().find_map(|word| word.to_str()?.strip_prefix(flag)?.strip_prefix('='));
-    let retries = joined.or(next).and_then(|text| text.parse::<u32>().ok());
-    match retries.and_then(|retries| retries.checked_add(1)) {
+    match attempts_meant(flag, words) {
         Some(attempts) => format!("write '--max-attempts {attempts}': the first attempt counts"),
         None => "use '--max-attempts', which counts the first attempt".to_owned(),
     }
+}
+
+/// Returns one more than the number after a flag, as in `--retries=3` or `--retries 3`.
+fn attempts_meant(flag: &str, words: &[OsString]) -> Option<u32> {
+    let joined = words.iter().find_map(|word| word.to_str()?.strip_prefix(flag)?.strip_prefix('='));
+    let retries = match joined {
+        Some(retries) => retries,
+        None => {
+            let at = words.iter().position(|word| word == flag)?;
+            words.get(at + 1)?.to_str()?
+        }
+    };
+    retries.parse::<u32>().ok()?.checked_add(1)
 }
 
 /// Parses values as `parser` does, and lets completions offer `names`, which are not all that it accepts.

@@ -109,12 +109,11 @@ fn is_dumb(variable: impl Fn(&str) -> Option<OsString>) -> bool {
 /// Returns whether the locale uses UTF-8: the first non-empty variable of `LC_ALL`, `LC_CTYPE` and `LANG` decides, as
 /// in POSIX; without one, the C locale applies.
 fn is_utf8(variable: impl Fn(&str) -> Option<OsString>) -> bool {
-    ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name)).find(|value| !value.is_empty()).is_some_and(
-        |locale| {
-            let locale = locale.to_string_lossy().to_ascii_lowercase();
-            locale.contains("utf-8") || locale.contains("utf8")
-        },
-    )
+    let mut set =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name)).filter(|text| !text.is_empty());
+    let Some(locale) = set.next() else { return false };
+    let locale = locale.to_string_lossy().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 #[cfg(test)]

@@ -47,19 +47,17 @@ fn heading(policy: &Policy) -> String {
 /// Formats the drawn delays and the verdict on them.
 pub(super) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: RenderOptions) -> String {
     let mut out = format!("\nDelays of {clients} clients, seed {seed}\n");
-    let rows: Vec<Vec<String>> = verdict
-        .checks
-        .iter()
-        .map(|check| {
-            let mut row =
-                vec![check.retry.to_string(), span(check.min, check.max), span(check.drawn_min, check.drawn_max)];
-            row.extend(check.fit.as_ref().map_or_else(Default::default, |fit| {
-                let reach = format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1));
-                [reach, sparkline(&fit.decile_counts(), options.glyphs), p_value(fit.p_value)]
-            }));
-            row
-        })
-        .collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for check in &verdict.checks {
+        let mut row = vec![check.retry.to_string(), span(check.min, check.max), span(check.drawn_min, check.drawn_max)];
+        if let Some(fit) = &check.fit {
+            let reach = format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1));
+            row.extend([reach, sparkline(&fit.decile_counts(), options.glyphs), p_value(fit.p_value)]);
+        } else {
+            row.resize(SAMPLE.len(), String::new());
+        }
+        rows.push(row);
+    }
     if !rows.is_empty() {
         out.push_str(&table(&SAMPLE, rows, options));
     }

@@ -184,8 +184,8 @@ fn band(spans: &[Span], fill: char, color: Option<AnsiColor>, axes: &Axes, canva
 
 /// Interpolates the line through `places`, which are sorted, at `x`; constant beyond its ends.
 fn interpolate(places: &[(f64, f64)], x: f64) -> f64 {
-    let after = places.partition_point(|place| place.0 < x);
-    match (after.checked_sub(1).and_then(|i| places.get(i)), places.get(after)) {
+    let (before, after) = places.split_at(places.partition_point(|place| place.0 < x));
+    match (before.last(), after.first()) {
         (Some(a), Some(b)) if b.0 > a.0 => a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0),
         (_, Some(place)) | (Some(place), None) => place.1,
         (None, None) => 0.0,

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::io::Result;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::process::running::poll_until;
+use crate::process::running::is_true_within;
 
 /// The environment variable that marks the descendants of one spawned program. A daemon that has started its own
 /// session and whose parent has died is in none of our process groups and has no parent of ours, but keeps its
@@ -67,7 +67,7 @@ impl ProcessTree {
         let mut members = self.members();
         // An error means that no process is left.
         let _ = kill_process_group(self.root, Signal::KILL);
-        poll_until(GONE_WITHIN, || {
+        is_true_within(GONE_WITHIN, || {
             let found = self.members();
             members.retain(|member| member.is_alive() && !found.iter().any(|other| member.is(*other)));
             members.extend(found);
@@ -75,7 +75,7 @@ impl ProcessTree {
                 // An error means that the process has exited meanwhile.
                 let _ = process.signal(Signal::KILL);
             }
-            members.is_empty().then_some(())
+            members.is_empty()
         });
     }
 

@@ -165,18 +165,21 @@ impl Running {
     /// `TimedOut`, with the output so far, if it is still running then; it is killed.
     pub fn wait(mut self, limit: Duration) -> Result<Finished> {
         self.input = None;
-        if self.reaped.is_none() && poll_until(limit, || self.has_exited().then_some(())).is_none() {
+        if self.reaped.is_none() && !is_true_within(limit, || self.has_exited()) {
             let message = format!("still running after {limit:?}; {}", self.output());
             return Err(Error::new(ErrorKind::TimedOut, message));
         }
         let mut leaked = self.descendants();
-        poll_until(GRACE, || {
+        is_true_within(GRACE, || {
             leaked = self.descendants();
-            leaked.is_empty().then_some(())
+            leaked.is_empty()
         });
         // Leaked processes hold the pipes open.
         self.kill();
-        let status = self.reaped.map_or_else(|| self.child.wait(), Ok)?;
+        let status = match self.reaped {
+            Some(status) => status,
+            None => self.child.wait()?,
+        };
         Ok(Finished { status, stdout: self.stdout.finish(DRAIN), stderr: self.stderr.finish(DRAIN), leaked })
     }
 
@@ -191,7 +194,7 @@ impl Running {
         match reason {
             NoLine::Ended => {
                 // The program is usually about to exit, and its last output says why.
-                poll_until(GRACE, || self.has_exited().then_some(()));
+                is_true_within(GRACE, || self.has_exited());
                 let message = format!("no more lines; {}", self.output());
                 Error::new(ErrorKind::UnexpectedEof, message)
             }
@@ -274,6 +277,11 @@ pub(crate) fn poll_until<T>(limit: Duration, mut poll: impl FnMut() -> Option<T>
         }
         thread::sleep(INTERVAL);
     }
+}
+
+/// Polls until `is_true` is, for at most `limit`. Returns whether it was.
+pub(crate) fn is_true_within(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
+    poll_until(limit, || if is_true() { Some(()) } else { None }).is_some()
 }
 
 // A child outlives a test that is itself killed: no destructor runs, and an interrupt from the terminal reaches only

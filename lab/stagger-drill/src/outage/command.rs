@@ -1,14 +1,13 @@
 //! The command `stagger drill outage`.
 
-use std::borrow::Cow;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use stagger_report::metric::{failures, parse_conditions};
-use stagger_report::storm::{Format, Interrupt, Outputs};
+use stagger_report::storm::{Format, Interrupt, Outputs, RunCount};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::{Target, command_line, print, say, to_json};
+use stagger_terminal::output::write::{Target, command_line, say, to_json};
 use stagger_terminal::plot::RenderOptions;
 use stagger_terminal::plot::svg::{Page, document as svg_document};
 
@@ -41,8 +40,8 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
         }
     }
     runtime.shutdown_background();
-    let (planned, finished) = (settings.policies.len(), policies.len());
-    if finished == 0 {
+    let counts = RunCount { planned: settings.policies.len(), finished: policies.len() };
+    if counts.finished == 0 {
         say("interrupted before any run finished; nothing was written");
         return Ok(ExitCode::from(interrupt.exit_status()));
     }
@@ -50,19 +49,13 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
     let of = |policy: &PolicyEntry| failures(&policy.metrics(), &conditions, &format!("for {}, measured", policy.name));
     let failures: Vec<_> = document.policies.iter().flat_map(of).collect();
-    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
-    if finished < planned {
-        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
-        return Ok(ExitCode::from(interrupt.exit_status()));
-    }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(counts.exit_code(&failures, &interrupt))
 }
 
-/// Writes all requested outputs. The summary goes to standard output, unless another output does.
+/// Writes all requested outputs.
 fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
-    let uses_stdout = outputs.uses_stdout();
     let json = to_json(document)?;
-    if let Some(directory) = outputs.svg {
+    if let Some(directory) = &outputs.svg {
         for chart in charts(document) {
             let remarks = [chart.caption].into_iter().chain(remarks(document)).collect();
             let page = Page { title: chart.title.to_owned(), subject: describe(document), remarks };
@@ -70,15 +63,14 @@ fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Resul
             target.write(svg_document(&page, &chart.figures).as_bytes())?;
         }
     }
-    for (format, target) in outputs.targets {
-        let bytes: Cow<'_, [u8]> = match format {
-            Format::Html => page(document, &json, &command_line()).into_bytes().into(),
-            Format::Csv => csv(document)?.into(),
-            Format::CsvSeries => csv_series(document)?.into(),
-            Format::Markdown => markdown(document).into_bytes().into(),
-            Format::Json => json.as_bytes().into(),
-        };
-        target.write(&bytes)?;
-    }
-    if uses_stdout { Ok(()) } else { print(summary(document, options).as_bytes()) }
+    let render = |format| {
+        Ok(match format {
+            Format::Html => page(document, &json, &command_line()).into_bytes(),
+            Format::Csv => csv(document)?,
+            Format::CsvSeries => csv_series(document)?,
+            Format::Markdown => markdown(document).into_bytes(),
+            Format::Json => json.clone().into_bytes(),
+        })
+    };
+    outputs.write(render, || summary(document, options))
 }

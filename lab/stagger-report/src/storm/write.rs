@@ -29,6 +29,19 @@ pub struct RunCount {
     pub finished: usize,
 }
 
+impl RunCount {
+    /// Says which assertions failed and whether runs are missing, and returns the exit status.
+    pub fn exit_code(self, failures: &[String], interrupt: &Interrupt) -> ExitCode {
+        let Self { planned, finished } = self;
+        failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
+        if finished < planned {
+            say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
+            return ExitCode::from(interrupt.exit_status());
+        }
+        if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
 /// Writes the outputs, checks the assertions, and returns the exit status.
 pub fn finish(
     storm: &StormReport,
@@ -38,8 +51,7 @@ pub fn finish(
     outputs: Outputs,
     options: RenderOptions,
 ) -> Result<ExitCode, CliError> {
-    let RunCount { planned, finished } = runs;
-    if finished == 0 {
+    if runs.finished == 0 {
         say("interrupted before any run finished; nothing was written");
         return Ok(ExitCode::from(interrupt.exit_status()));
     }
@@ -47,29 +59,21 @@ pub fn finish(
     write(storm, &results, outputs, options)?;
     let asserted = results.assertion_targets();
     let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&asserted)).collect();
-    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
-    if finished < planned {
-        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
-        return Ok(ExitCode::from(interrupt.exit_status()));
-    }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(runs.exit_code(&failures, interrupt))
 }
 
-/// Writes all requested outputs. The summary goes to standard output, unless another output does.
+/// Writes all requested outputs.
 fn write(storm: &StormReport, results: &Results<'_>, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
-    let uses_stdout = outputs.uses_stdout();
-    let Outputs { targets, svg } = outputs;
     let document = to_json(storm)?;
-    let needs_charts = svg.is_some() || targets.iter().any(|(format, _)| *format == Format::Html);
+    let needs_charts = outputs.svg.is_some() || outputs.targets.iter().any(|(format, _)| *format == Format::Html);
     let charts = if needs_charts { charts(storm, results) } else { Vec::new() };
-    if let Some(directory) = svg {
-        write_charts(storm, results, &charts, &directory)?;
+    if let Some(directory) = &outputs.svg {
+        write_charts(storm, results, &charts, directory)?;
     }
-    for (format, target) in targets {
-        let bytes = render(storm, results, &charts, &document, format, &command_line())?;
-        target.write(&bytes)?;
-    }
-    if uses_stdout { Ok(()) } else { print(summary(storm, results, options).as_bytes()) }
+    outputs.write(
+        |format| render(storm, results, &charts, &document, format, &command_line()),
+        || summary(storm, results, options),
+    )
 }
 
 /// Returns the document in one format; `command` is the command line that reproduces it.
@@ -297,8 +301,21 @@ impl Outputs {
     }
 
     /// Returns whether an output replaces the summary on standard output.
-    pub fn uses_stdout(&self) -> bool {
+    fn uses_stdout(&self) -> bool {
         self.targets.iter().any(|(_, target)| matches!(target, Target::Stdout))
+    }
+
+    /// Writes each format as `render` returns it. The summary goes to standard output, unless a format does.
+    pub fn write(
+        self,
+        render: impl Fn(Format) -> Result<Vec<u8>, CliError>,
+        summary: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
+        let uses_stdout = self.uses_stdout();
+        for (format, target) in self.targets {
+            target.write(&render(format)?)?;
+        }
+        if uses_stdout { Ok(()) } else { print(summary().as_bytes()) }
     }
 }
 

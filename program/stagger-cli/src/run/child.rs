@@ -59,7 +59,7 @@ impl Child {
         }
         let descendants = ProcessTree::before_start(adopts_orphans);
         let mut child = command.spawn()?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        let pid = Pid::from_raw(child.id().cast_signed()).ok_or(Errno::SRCH)?;
         let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
         Ok(Self { pid, group, descendants, reaped: false, stdout, stderr })
     }

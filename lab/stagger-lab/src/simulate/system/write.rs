@@ -1,12 +1,11 @@
 //! Reports on a system: for the terminal, as a page, Markdown and CSV.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use stagger_report::page::{Front, frame, headings, section};
 use stagger_report::storm::{Format, Outputs, csv_text, markdown_text};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::write::{Target, command_line, print, to_json};
+use stagger_terminal::output::write::{Target, command_line, to_json};
 use stagger_terminal::plot::svg::{Page, document as svg_document, escaped};
 use stagger_terminal::plot::{Cell, Column, RenderOptions, paragraph, sparkline, table};
 
@@ -14,25 +13,22 @@ use super::charts::{charts, graph, map, picture};
 use super::document::Document;
 use super::figures::{conclusions, describe, metrics, seeds, tables};
 
-/// Writes all requested outputs. The summary goes to standard output, unless another output does.
+/// Writes all requested outputs.
 pub(super) fn write(document: &Document, outputs: Outputs, options: RenderOptions) -> Result<(), CliError> {
-    let uses_stdout = outputs.uses_stdout();
-    let Outputs { targets, svg } = outputs;
     let json = to_json(document)?;
-    if let Some(directory) = svg {
-        write_pictures(document, &directory)?;
+    if let Some(directory) = &outputs.svg {
+        write_pictures(document, directory)?;
     }
-    for (format, target) in targets {
-        let bytes: Cow<'_, [u8]> = match format {
-            Format::Html => page(document, &json, &command_line()).into_bytes().into(),
-            Format::Csv => csv_figures(document)?.into(),
-            Format::CsvSeries => csv_series(document)?.into(),
-            Format::Markdown => markdown(document).into_bytes().into(),
-            Format::Json => json.as_bytes().into(),
-        };
-        target.write(&bytes)?;
-    }
-    if uses_stdout { Ok(()) } else { print(summary(document, options).as_bytes()) }
+    let render = |format| {
+        Ok(match format {
+            Format::Html => page(document, &json, &command_line()).into_bytes(),
+            Format::Csv => csv_figures(document)?,
+            Format::CsvSeries => csv_series(document)?,
+            Format::Markdown => markdown(document).into_bytes(),
+            Format::Json => json.clone().into_bytes(),
+        })
+    };
+    outputs.write(render, || summary(document, options))
 }
 
 /// Writes each picture to a file of its own.
