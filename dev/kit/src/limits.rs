@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_process_can_open_more_files_than_its_soft_limit_allowed() {
-        let child = Program::this_test("server::limits::tests::opens_300_files_from_a_limit_of_100").unwrap();
+        let child = Program::this_test("limits::tests::opens_300_files_from_a_limit_of_100").unwrap();
         let done = child.env("KIT_LOW_LIMIT", "yes").run(Duration::from_secs(10)).unwrap();
         assert!(done.stdout_text().contains("300 files are open"), "{done}");
     }
