@@ -3,7 +3,7 @@
  * time and lengths are in nanoseconds.
  */
 import type { FailureKind } from "./delays.js";
-import { draw, greatest, least, SECOND } from "./numbers.js";
+import { greatest, least, SECOND } from "./numbers.js";
 import type { AttemptOutcome } from "./retry-machine.js";
 
 /** What a call holds: it was admitted, it is the probe, or it waits at a place. */
@@ -23,10 +23,6 @@ const MAX_WAITING = 1_024;
 /** How long a probe may take; then another call is the probe. */
 const PROBE_WAIT = 30n * SECOND;
 const MIN_PROBE = 1_000_000n;
-/** How much earlier than here the pause may be over in another tab: messages between tabs take time. */
-const SKEW = 250_000_000n;
-/** How long another tab may have the probe: a second longer than it holds its lock. And how long it is waited for at most. */
-const [PATIENCE, LONGEST_PATIENCE] = [PROBE_WAIT + SECOND, 300n * SECOND];
 /** The shortest wait before a call asks again. */
 const MIN_WAIT = 100_000n;
 /** How far behind its pace a return may catch up: timers are late. */
@@ -66,10 +62,6 @@ export class QuietPeriod {
   #interval = SLOWEST;
   #recovery = 0n;
   #pause = 0n;
-  /** When to ask again whether the probe is still a call of another tab. */
-  #look: bigint | undefined;
-  /** The tabs that have the probe, and since when they are known. */
-  #holders: { readonly who: string; readonly since: bigint } | undefined;
   #rejectedAt: bigint | undefined;
   readonly #places = { issued: 0, left: 0 };
   #successes = 0;
@@ -99,51 +91,12 @@ export class QuietPeriod {
         }
         break;
       default:
-        if (this.isProbeDue(at)) {
+        if (at >= this.#nextProbe()) {
           this.#set("probing", at);
           return this.#admitted("probe", permit, at);
         }
     }
     return this.#hold(permit, latest, at);
-  }
-
-  /** Returns whether the next call that is admitted is the probe. */
-  isProbeDue(at: bigint): boolean {
-    return (this.state === "quiet" || this.state === "probing") && at >= this.#nextProbe();
-  }
-
-  /** Leaves the probe to other tabs. Calls ask again after as long as that has taken so far, at most after a second. */
-  probedElsewhere(who: string, at: bigint): void {
-    if (this.isProbeDue(at)) {
-      if (this.#look === undefined) {
-        this.#set("probing", at);
-      }
-      if (this.#holders?.who !== who) {
-        this.#holders = { who, since: at };
-      }
-      this.#look = at + least(greatest(at - this.#time, MIN_PROBE), SECOND);
-    }
-  }
-
-  /** Returns whether the tabs that have the probe are waited for: not for long if they stay the same, and not for ever. */
-  patience(who: string, at: bigint): "waits" | "passes-over" | "ends" {
-    if (this.#look === undefined || !this.#holders) {
-      return "waits";
-    }
-    const isStuck = this.#holders.who === who && at - this.#holders.since >= PATIENCE;
-    return at - this.#time >= LONGEST_PATIENCE ? "ends" : isStuck ? "passes-over" : "waits";
-  }
-
-  /**
-   * Begins the return because the probe of another tab was answered, unless the pause goes on here.
-   *
-   * @param random 64 bits: the first call starts within one interval of the pace, so that tabs do not start together.
-   */
-  answeredElsewhere(random: bigint, at: bigint): void {
-    if (this.state === "probing" || (this.state === "quiet" && at + SKEW >= this.#time)) {
-      this.#next = draw(at, at + this.#interval, random);
-      this.#set("returning", at);
-    }
   }
 
   /** Returns whether an attempt that is due `after` from now would come during the pause, and so too late for its call. */
@@ -196,7 +149,6 @@ export class QuietPeriod {
 
   #set(state: QuietState, time: bigint): void {
     this.state = state;
-    this.#look = this.#holders = undefined;
     this.#generation += 1;
     // To the microsecond, a pause rounded up.
     this.#time = ((time + (state === "quiet" ? 999n : 0n)) / 1_000n) * 1_000n;
@@ -225,9 +177,9 @@ export class QuietPeriod {
     return admitted;
   }
 
-  /** Returns from when on the next call is the probe, or asks the other tabs whether it is. */
+  /** Returns from when on the next call is the probe. */
   #nextProbe(): bigint {
-    return this.#look ?? (this.state === "probing" ? this.#time + PROBE_WAIT : this.#time);
+    return this.state === "probing" ? this.#time + PROBE_WAIT : this.#time;
   }
 
   /** Takes the next release of a return, if it is due. A call that has not waited does not overtake those that do. */

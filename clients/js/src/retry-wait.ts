@@ -108,7 +108,7 @@ function follow(own: AbortController, signal: AbortSignal, value: object): void 
 const WAITING = new WeakMap<EventTarget, Set<() => void>>();
 
 /** Calls `aborted` when the signal is aborted, unless the function that it returns is called before. */
-export function whenAborted(signal: AbortSignal | undefined, aborted: () => void): () => void {
+function whenAborted(signal: AbortSignal | undefined, aborted: () => void): () => void {
   if (!signal) {
     return () => {};
   }

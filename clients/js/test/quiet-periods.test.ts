@@ -5,7 +5,7 @@ import { parsePolicy } from "../src/policy.js";
 import { quietKey, QuietPeriods } from "../src/quiet-periods.js";
 import type { RetryError } from "../src/retry.js";
 import { vectors } from "./vectors.js";
-import { delivered, FakeLocks, settled, unrefed, VirtualClock } from "./virtual.js";
+import { settled, VirtualClock } from "./virtual.js";
 
 /** A server in virtual time, which answers as a test says, and when it received which request. */
 class Server {
@@ -30,8 +30,6 @@ class Server {
 }
 
 const API = "https://api.example/";
-// Those of the platform, where it has them, do not answer in virtual time.
-new FakeLocks();
 
 test("while a server asks for quiet no call is sent, then one goes first, and the others follow at a pace", async () => {
   const server = new Server();
@@ -176,98 +174,6 @@ test("if the probe is aborted, the next call is the probe in its place", async (
   const call = server.call(API);
   await settled();
   assert.equal((await call).status, 200);
-});
-
-/** A server whose calls come from two tabs, each with quiet periods of its own that share a channel. */
-function tabs(server: Server, channel: string): [QuietPeriods, QuietPeriods] {
-  const options = { channel, clock: server.clock };
-  return [new QuietPeriods(options), new QuietPeriods(options)];
-}
-
-test("a pause that one tab was asked for holds the calls of the other, and no credential is sent", async () => {
-  const server = new Server();
-  server.refuseOnce(429, { "Retry-After": "10" });
-  const [here, there] = tabs(server, "tabs-1");
-  const spy = unrefed("tabs-1");
-  const messages: unknown[] = [];
-  spy.onmessage = ({ data }: MessageEvent) => messages.push(data);
-  const headers = { Authorization: "Bearer secret" };
-  await server.call(API, { method: "POST", headers }, { quiet: here });
-  const key = quietKey(new Request(API), new Headers(headers));
-  await delivered(() => messages.length > 0 && !there.isOpen(key));
-  const held = server.call(API, { headers }, { quiet: there });
-  const other = server.call(API, {}, { quiet: there });
-  await server.clock.advance(9_999);
-  assert.equal((await other).status, 200);
-  assert.equal(server.seen.length, 2);
-  await server.clock.advance(2_000);
-  assert.equal((await held).status, 200);
-  assert.equal(messages.length, 1);
-  assert.match(JSON.stringify(messages[0]), /^\{"stagger":"pause","target":"[0-9a-f]{16}","ms":10000\}$/);
-  [here, there, spy].forEach((channel) => channel.close());
-});
-
-test("whatever another script of the origin sends is bounded", async () => {
-  const server = new Server();
-  const [here, there] = tabs(server, "tabs-2");
-  const spy = unrefed("tabs-2");
-  let target = "";
-  spy.onmessage = ({ data }: MessageEvent) => (target = (data as { target: string }).target);
-  server.refuseOnce(429, { "Retry-After": "1" });
-  const quietKey = "key";
-  await server.call(API, { method: "POST" }, { quiet: here, quietKey });
-  await delivered(() => target !== "" && !there.isOpen(quietKey));
-  await server.clock.advance(1_000);
-  // The probe, and the first call of the return.
-  await server.call(API, {}, { quiet: there, quietKey });
-  await server.call(API, {}, { quiet: there, quietKey });
-  assert.ok(there.isOpen(quietKey));
-  for (const data of [
-    null, 7, "pause", [], { stagger: "pause" }, { stagger: "pause", target, ms: NaN }, { stagger: "pause", target, ms: -1 },
-    { stagger: "pause", target, ms: "9" }, { stagger: "pause", target: `${target}0`, ms: 9 }, { stagger: "other", target, ms: 9e9 },
-    { stagger: "pause", target: { toString: target }, ms: 9 }, new Date(NaN), new Map(),
-  ]) {
-    spy.postMessage(data);
-  }
-  // Messages of one sender arrive in their order.
-  spy.postMessage({ stagger: "pause", target: "0123456789abcdef", ms: 1 });
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.ok(there.isOpen(quietKey));
-  spy.postMessage({ stagger: "pause", target, ms: Infinity });
-  for (let n = 0; n < 3_000; n += 1) {
-    spy.postMessage({ stagger: "pause", target: n.toString(16).padStart(16, "0"), ms: 1e308 });
-  }
-  await delivered(() => !there.isOpen(quietKey));
-  const held = server.call(API, {}, { quiet: there, quietKey });
-  const start = server.clock.now();
-  await server.clock.advance(299_999);
-  const sent = server.seen.length;
-  await server.clock.advance(1);
-  assert.deepEqual([(await held).status, server.seen.length - sent, server.clock.now() - start], [200, 1, 300_000]);
-  [here, there, spy].forEach((channel) => channel.close());
-});
-
-test("without BroadcastChannel, and after close, nothing is shared", async () => {
-  const platform = globalThis as { BroadcastChannel?: unknown };
-  const { BroadcastChannel: original } = platform;
-  delete platform.BroadcastChannel;
-  const server = new Server();
-  const alone = new QuietPeriods({ channel: "tabs-3", clock: server.clock });
-  platform.BroadcastChannel = original;
-  const [here, there] = tabs(server, "tabs-3");
-  there.close();
-  server.answer = () => new Response(null, { status: 429, headers: { "Retry-After": "10" } });
-  const also = new QuietPeriods({ channel: "tabs-3", clock: server.clock });
-  await server.call(API, { method: "POST" }, { quiet: here, quietKey: "key" });
-  await delivered(() => !also.isOpen("key"));
-  also.close();
-  for (const quiet of [alone, there]) {
-    assert.ok(quiet.isOpen("key"));
-    const before = server.seen.length;
-    await server.call(API, { method: "POST" }, { quiet, quietKey: "key" });
-    assert.equal(server.seen.length, before + 1);
-  }
-  here.close();
 });
 
 test("requests that one client has signed wait together, as in stagger-http, and those of others do not", () => {

@@ -10,11 +10,8 @@ export class VirtualClock implements Clock {
   /** The greatest number of timers at a time. */
   mostTimers = 0;
   fired = 0;
-  /** How long it takes to read the clock. */
-  step = 0;
 
   now(): number {
-    this.#now += this.step;
     return this.#now;
   }
 
@@ -144,74 +141,5 @@ export class FakeNetwork extends EventTarget implements Network {
   set(onLine: boolean): void {
     this.navigator.onLine = onLine;
     this.dispatchEvent(new Event(onLine ? "online" : "offline"));
-  }
-}
-
-/** Lets the messages of channels arrive, until it is so: at most for a few seconds. */
-export async function delivered(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 3_000 && !isSo(); turn += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
-
-/** Returns a channel that does not keep the process alive if the test fails. */
-export function unrefed(name: string): BroadcastChannel {
-  const channel = new BroadcastChannel(name);
-  (channel as { unref?: () => void }).unref?.();
-  return channel;
-}
-
-/** Locks that are granted in virtual time, in place of those of the platform. */
-export class FakeLocks {
-  readonly held = new Map<string, string>();
-  #requests = 0;
-  /** The names that were asked for. */
-  names: string[] = [];
-  /** Whether a lock is held by a tab that never releases it. */
-  isStuck: (name: string) => boolean = () => false;
-  /** What happens before a request is answered. */
-  before: (() => Promise<void>) | undefined;
-
-  constructor() {
-    this.reset();
-  }
-
-  /** Releases all locks, and becomes what is in `navigator`. */
-  reset(): void {
-    this.held.clear();
-    this.names = [];
-    this.isStuck = () => false;
-    this.before = undefined;
-    this.#install({ locks: this });
-  }
-
-  remove(): void {
-    this.#install({});
-  }
-
-  async request(name: string, _: unknown, callback: (lock: unknown) => Promise<void> | undefined): Promise<void> {
-    this.names.push(name);
-    await this.before?.();
-    if (this.held.has(name) || this.isStuck(name)) {
-      await callback(null);
-      return;
-    }
-    this.#requests += 1;
-    const clientId = `tab ${this.#requests}`;
-    this.held.set(name, clientId);
-    await callback({ name });
-    if (this.held.get(name) === clientId) {
-      this.held.delete(name);
-    }
-  }
-
-  async query(): Promise<{ held: { name: string; clientId: string }[] }> {
-    const held = [...this.held].map(([name, clientId]) => ({ name, clientId }));
-    const stuck = this.names.filter((name) => !this.held.has(name) && this.isStuck(name));
-    return { held: [...held, ...[...new Set(stuck)].map((name) => ({ name, clientId: "stuck" }))] };
-  }
-
-  #install(value: unknown): void {
-    Object.defineProperty(globalThis, "navigator", { value, configurable: true });
   }
 }

@@ -89,11 +89,6 @@ impl Browser {
         self.request(None, "Target.activateTarget", json!({ "targetId": page.target })).await;
     }
 
-    /// Closes a tab.
-    pub(super) async fn close(&mut self, page: &Page) {
-        self.request(None, "Target.closeTarget", json!({ "targetId": page.target })).await;
-    }
-
     /// Calls a method of the protocol for a page, and returns its result.
     pub(super) async fn call(&mut self, page: &Page, method: &str, params: Value) -> Value {
         self.request(Some(page), method, params).await

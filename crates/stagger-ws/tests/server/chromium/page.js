@@ -13,24 +13,6 @@ try {
 
 globalThis.stagger = stagger;
 
-/** Shares quiet periods with the pages that use the same name; their clock runs `speed` times as fast. */
-globalThis.share = (api, channel, { speed = 1, maxSharedMs } = {}) => {
-  const clock = {
-    now: () => performance.now() * speed,
-    wall: () => Date.now() * speed,
-    setTimeout: (callback, ms) => setTimeout(callback, ms / speed),
-    clearTimeout: (timer) => clearTimeout(timer),
-  };
-  const quiet = new stagger.QuietPeriods({ channel, clock, maxSharedMs });
-  // Created after that of the quiet periods, so that they have received what it has received.
-  const spy = new BroadcastChannel(channel);
-  const told = [];
-  spy.onmessage = ({ data }) => told.push(data);
-  const call = (path, init) =>
-    stagger.fetchRetry(api + path, init, { quiet, clock }).then(({ status }) => status, ({ name, reason }) => reason ?? name);
-  return { quiet, spy, told, call };
-};
-
 /** Opens a connection that is kept up, and keeps a record of it. Times are of `performance.now()`. */
 globalThis.connect = (url, policy, protocols, acks) => {
   const record = { attempts: [], opened: [], closed: [], controls: [], states: [], messages: 0, errors: 0, open: 0, mostOpen: 0 };

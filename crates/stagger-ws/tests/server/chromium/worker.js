@@ -1,8 +1,5 @@
-import { fetchRetry, QuietPeriods } from "./client.js";
+import { fetchRetry, parsePolicy } from "./client.js";
 
-const quiet = new QuietPeriods({ channel: "worker" });
-onmessage = async ({ data: { url, init } }) => {
-  const { status } = await fetchRetry(url, init, { quiet });
-  postMessage(status);
-};
+const policy = parsePolicy("default max-attempts=2");
+onmessage = async ({ data: url }) => postMessage((await fetchRetry(url, {}, { policy })).status);
 postMessage("ready");
