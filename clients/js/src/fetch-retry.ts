@@ -3,7 +3,7 @@ import { PLATFORM } from "./clock.js";
 import { reservation, serverHint } from "./fetch-hints.js";
 import { errorOutcome, idempotencyOf, responseOutcome } from "./fetch-rules.js";
 import type { QuietPermit } from "./quiet-period.js";
-import { quietKey, QuietPeriods } from "./quiet-periods.js";
+import type { QuietPeriods } from "./quiet-periods.js";
 import { RetryError } from "./retry.js";
 import { call, type CallOptions, type PolicyLike, type RetryAttempt, type Turns } from "./retry-call.js";
 import { type AttemptOutcome, defaultSettings } from "./retry-machine.js";
@@ -31,13 +31,8 @@ export interface FetchRetryOptions extends CallOptions {
    * the refresh. What it throws ends the call. Default: 401 and 403 are permanent.
    */
   readonly refreshCredentials?: (denied: DeniedRequest) => Fresh | PromiseLike<Fresh>;
-  /**
-   * Lets the calls of a target wait while its server asks for quiet, or `false`: each call follows its own hints. Default: one
-   * for all calls of the page; none if `clock` is given.
-   */
-  readonly quiet?: QuietPeriods | false;
-  /** Calls with this key wait together. Default: those to one origin with the same credentials. */
-  readonly quietKey?: string;
+  /** Lets calls wait together while their server asks for quiet. Default: a hint changes the wait of its own call alone. */
+  readonly quiet?: QuietPeriods;
   /** The function that sends a request. Default: the platform's `fetch`. */
   readonly fetch?: (input: RequestInfo | URL, init: RequestInit) => Promise<Response>;
 }
@@ -56,8 +51,6 @@ export interface DeniedRequest {
   /** Is aborted with the caller's signal, and when the time of the attempt is over. */
   readonly signal: AbortSignal;
 }
-
-const PAGE = /* @__PURE__ */ new QuietPeriods();
 
 /** A response that was not a success, where an error is needed. */
 export class StatusError extends Error {
@@ -116,9 +109,8 @@ export async function fetchRetry(
   const mayRepeat = idempotency !== "none" || options.idempotent === true;
   const isOnce = (hasBody && !isReplayable(body)) || !/^https?:/.test(request.url);
   const send = options.fetch ?? ((input, init) => fetch(input, init));
-  const quiet = options.quiet ?? (options.clock ? false : PAGE);
   const settings = options.policy?.settings ?? defaultSettings();
-  const find = () => (quiet ? quiet.turns(options.quietKey ?? quietKey(request, headers), settings, clock) : undefined);
+  const find = () => options.quiet?.turns(request, settings, clock);
   let period = find();
   const turns: Turns<QuietPermit> = {
     turn: async (latest, signal) => period?.turn(latest, signal) ?? {},
@@ -181,7 +173,7 @@ export async function fetchRetry(
     if (!fresh) {
       return { kind: "permanent" };
     }
-    new Headers(fresh).forEach((value, name) => headers.set(name, value));
+    new Headers(fresh).forEach((value, name) => [headers, request.headers].forEach((headers) => headers.set(name, value)));
     // Other credentials have another quiet period.
     period = find();
     return { kind: "not-processed" };
@@ -195,7 +187,7 @@ export async function fetchRetry(
     renew: (response: Response, limitMs: number) => (mayRenew(response) ? renew(response, limitMs) : undefined),
     discard,
     errorOf,
-    turns: quiet ? turns : undefined,
+    turns: options.quiet && turns,
   };
   const end = await call(operation, { settings }, options, signal);
   if (!("stop" in end)) {

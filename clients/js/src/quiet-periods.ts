@@ -1,5 +1,5 @@
-/** Quiet periods by target: when a server asks one call to wait, the calls that it limits together wait, too. */
-import { type Clock, nanos, PLATFORM } from "./clock.js";
+/** Quiet periods by key: when a server asks one call to wait, the calls that it limits together wait, too. */
+import { type Clock, nanos } from "./clock.js";
 import { timerMs } from "./delays.js";
 import { least, SECOND } from "./numbers.js";
 import { type QuietPermit, QuietPeriod } from "./quiet-period.js";
@@ -9,12 +9,15 @@ import { wait } from "./retry-wait.js";
 import type { Settings } from "./settings.js";
 
 export interface QuietPeriodsOptions {
-  /** For tests. */
-  readonly clock?: Clock;
+  /**
+   * Returns the key of a request: calls with the same key wait together. The body of the request is not the one that is sent.
+   * Default: its origin, `credentials`, and the headers that say with whose credentials it is sent.
+   */
+  readonly key?: (request: Request) => string;
 }
 
-/** How many targets are remembered. */
-const MAX_TARGETS = 1_000;
+/** How many keys are remembered. */
+const MAX_KEYS = 1_000;
 const DAY = 86_400n * SECOND;
 /** The headers whose values are credentials. */
 const CREDENTIALS = [
@@ -38,24 +41,22 @@ const ACCOUNT_AND_SIGNATURE = ["aws", "goog1", "sharedkey", "sharedkeylite"];
 /** Schemes whose value is a credential, whatever it looks like. */
 const OPAQUE = ["basic", "bearer"];
 
-/** The quiet periods of all calls that share this object, at most 1,000. Further targets have none while all of them hold calls. */
+/**
+ * The quiet periods of the calls that are given this object: one for each key, at most 1,000. Calls with further keys do not wait
+ * for each other while all of these hold calls.
+ */
 export class QuietPeriods {
   readonly #periods = new Map<string, QuietPeriod>();
-  readonly #clock: Clock;
+  readonly #key: (request: Request) => string;
 
-  constructor({ clock = PLATFORM }: QuietPeriodsOptions = {}) {
-    this.#clock = clock;
-  }
-
-  /** Returns whether the calls of this target start at once, as far as is known. */
-  isOpen(key: string): boolean {
-    return this.#periods.get(key)?.isAtRest() ?? true;
+  constructor({ key = originAndCredentials }: QuietPeriodsOptions = {}) {
+    this.#key = key;
   }
 
   /** @internal */
-  turns(key: string, settings: Readonly<Settings>, clock: Clock): Turns<QuietPermit> | undefined {
-    const period = this.#period(key, followed(settings));
+  turns(request: Request, settings: Readonly<Settings>, clock: Clock): Turns<QuietPermit> | undefined {
     const now = () => nanos(clock.now());
+    const period = this.#period(this.#key(request), followed(settings), now());
     return (
       period && {
         async turn(latest: bigint | undefined, signal: AbortSignal | undefined) {
@@ -86,13 +87,12 @@ export class QuietPeriods {
     );
   }
 
-  #period(target: string, max: bigint): QuietPeriod | undefined {
-    const known = this.#periods.get(target);
+  #period(key: string, max: bigint, now: bigint): QuietPeriod | undefined {
+    const known = this.#periods.get(key);
     if (known) {
       return known;
     }
-    if (this.#periods.size >= MAX_TARGETS) {
-      const now = nanos(this.#clock.now());
+    if (this.#periods.size >= MAX_KEYS) {
       for (const [other, period] of this.#periods) {
         if (period.isAtRest() || (period.waiting === 0 && period.until < now)) {
           this.#periods.delete(other);
@@ -100,11 +100,11 @@ export class QuietPeriods {
         }
       }
     }
-    if (this.#periods.size >= MAX_TARGETS || max <= 0n) {
+    if (this.#periods.size >= MAX_KEYS || max <= 0n) {
       return undefined;
     }
     const period = new QuietPeriod(max);
-    this.#periods.set(target, period);
+    this.#periods.set(key, period);
     return period;
   }
 }
@@ -114,10 +114,10 @@ function followed({ hint, maxHint }: Readonly<Settings>): bigint {
   return least(least(maxHint ?? DAY, hint.kind === "clamp" ? hint.above : DAY), DAY);
 }
 
-/** Returns the key of a request: its origin, and with whose credentials it is sent. */
-export function quietKey(request: Request, headers: Headers): string {
+/** Returns the origin of a request, and with whose credentials it is sent. */
+export function originAndCredentials(request: Request): string {
   const credentials = CREDENTIALS.map((name) => {
-    const value = headers.get(name);
+    const value = request.headers.get(name);
     return value !== null && name.endsWith("authorization") ? signer(value) : value;
   });
   return JSON.stringify([new URL(request.url).origin, request.credentials, ...credentials]);

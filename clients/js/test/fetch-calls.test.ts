@@ -136,7 +136,7 @@ test("a POST is sent again after a connection that ended before its handshake, a
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const init: RequestInit = { method: "POST", body: "x", redirect: "error" };
     const url = `${scheme}://127.0.0.1:${server.address().port}/`;
-    const error = await fetchRetry(url, init, { policy, quiet: false }).then(() => undefined, (error: RetryError) => error);
+    const error = await fetchRetry(url, init, { policy }).then(() => undefined, (error: RetryError) => error);
     assert.equal(error?.attempts, attempts, scheme);
     server.close();
   }

@@ -169,7 +169,7 @@ test("credentials are not refreshed for a body that is used up, or for what a re
 
 test("fresh credentials have a quiet period of their own", async () => {
   const server = new Server([429, 401]);
-  const quiet = new QuietPeriods({ clock: server.clock });
+  const quiet = new QuietPeriods();
   const headers = { Authorization: "fresh" };
   assert.equal((await server.call({ quiet }, { method: "POST", headers })).status, 429);
   const call = server.call({ quiet, refreshCredentials: fresh });
@@ -180,7 +180,7 @@ test("fresh credentials have a quiet period of their own", async () => {
 
 test("a refresh may call the server that it is for, also while that tries one call only", async () => {
   const server = new Server([429, 401, 200, 200]);
-  const quiet = new QuietPeriods({ clock: server.clock });
+  const quiet = new QuietPeriods();
   assert.equal((await server.call({ quiet }, { method: "POST" })).status, 429);
   const refreshCredentials = async () => ((await server.call({ quiet })).status === 200 ? fresh() : undefined);
   const call = server.call({ quiet, refreshCredentials });

@@ -174,7 +174,7 @@ test("a stream that the platform does not take fails at once, and so does a Requ
 test("what a redirect says about another server holds no calls to this one", async () => {
   for (const [url, waits] of [["https://other.example/", false], [`${API}there`, true]] as const) {
     const clock = new VirtualClock();
-    const quiet = new QuietPeriods({ clock });
+    const quiet = new QuietPeriods();
     const answer = async () => {
       const response = new Response(null, { status: 429, headers: { "Retry-After": "10" } });
       return Object.defineProperties(response, { redirected: { value: true }, url: { value: url } });
@@ -215,7 +215,7 @@ test("a Retry-After is followed in all three forms of a date, by the clock of th
     const policy = parsePolicy("constant base=1ms jitter=none max-attempts=3 hint=exact");
     const controller = new AbortController();
     const onRetry = ({ delayMs }: { delayMs: number }) => (delays.push(delayMs), controller.abort("seen"));
-    const call = fetchRetry(`http://127.0.0.1:${server.address().port}/`, { signal: controller.signal }, { policy, quiet: false, onRetry });
+    const call = fetchRetry(`http://127.0.0.1:${server.address().port}/`, { signal: controller.signal }, { policy, onRetry });
     await assert.rejects(call, (error) => error === "seen");
     assert.deepEqual(delays, [wait], form);
     server.closeAllConnections();
@@ -246,7 +246,7 @@ test("an abort at any step of a call leaves no timer, listener, charge, place or
   for (let steps = 0; returned < 10; steps += 1) {
     assert.ok(steps < 1_000);
     const clock = new VirtualClock();
-    const [quiet, controller] = [new QuietPeriods({ clock }), new AbortController()];
+    const [quiet, controller] = [new QuietPeriods(), new AbortController()];
     const responses: Response[] = [];
     let begun = 0;
     const send: Send = async (_, { signal }) => {

@@ -34,7 +34,6 @@ async function served(
   try {
     await use(`http://127.0.0.1:${server.address().port}/`, {
       policy: FAST,
-      quiet: false,
       seed: 1n,
       onRetry: (event) => retries.push(event),
       onStop: (stop) => stops.push(stop),
@@ -361,13 +360,4 @@ test("arguments that are no request fail at once with the error of the platform"
   }
   // Deno accepts credentials in an address, and Bun two more.
   assert.deepEqual([sent, refused], [0, "Bun" in globalThis ? 2 : "Deno" in globalThis ? 4 : 5]);
-});
-
-test("by default all calls of a page wait together", async () => {
-  const headers = { "Retry-After": "100" };
-  const send = async () => new Response(null, { status: 429, headers });
-  const origin = "https://quiet-by-default.example/";
-  assert.equal((await fetchRetry(origin, { method: "POST" }, { fetch: send })).status, 429);
-  const error = await fetchRetry(origin, {}, { deadlineMs: 50 }).then(() => undefined, (error: RetryError) => error);
-  assert.deepEqual([error?.reason, error?.attempts], ["quiet", 0]);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fetchRetry, type FetchRetryOptions } from "../src/fetch-retry.js";
 import { parsePolicy } from "../src/policy.js";
-import { quietKey, QuietPeriods } from "../src/quiet-periods.js";
+import { originAndCredentials, QuietPeriods } from "../src/quiet-periods.js";
 import type { RetryError } from "../src/retry.js";
 import { vectors } from "./vectors.js";
 import { settled, VirtualClock } from "./virtual.js";
@@ -10,17 +10,18 @@ import { settled, VirtualClock } from "./virtual.js";
 /** A server in virtual time, which answers as a test says, and when it received which request. */
 class Server {
   readonly clock = new VirtualClock();
-  readonly quiet = new QuietPeriods();
   readonly seen: [number, string][] = [];
-  answer: (n: number) => Response | Promise<Response> = () => new Response("done");
+  answer: (n: number, url: string) => Response | Promise<Response> = () => new Response("done");
+
+  constructor(private readonly options: FetchRetryOptions = { quiet: new QuietPeriods() }) {}
 
   call(url: string, init: RequestInit = {}, options: FetchRetryOptions = {}): Promise<Response> {
     const send = async (input: RequestInfo | URL) => {
       this.seen.push([this.clock.now() - 1_000, String(input)]);
-      return this.answer(this.seen.length);
+      return this.answer(this.seen.length, String(input));
     };
     const policy = parsePolicy("constant base=1s jitter=none hint=exact");
-    return fetchRetry(url, init, { policy, clock: this.clock, quiet: this.quiet, fetch: send, seed: 1n, ...options });
+    return fetchRetry(url, init, { policy, clock: this.clock, fetch: send, seed: 1n, ...this.options, ...options });
   }
 
   /** Answers the first request with this, and every other with 200. */
@@ -30,6 +31,32 @@ class Server {
 }
 
 const API = "https://api.example/";
+
+/** Calls a route that is limited, and one that is not, for two seconds. Returns when each was called, and when its requests came. */
+async function routes(options: FetchRetryOptions) {
+  const server = new Server(options);
+  const refusal = { status: 503, headers: { "Retry-After": "5" } };
+  server.answer = (_, url) => (url === `${API}busy` ? new Response(null, refusal) : new Response("done"));
+  const called: number[] = [];
+  for (let at = 0; at < 2_000; at += 100) {
+    called.push(at);
+    void server.call(`${API}busy`);
+    void server.call(`${API}ok`);
+    await server.clock.advance(100);
+  }
+  const seen = (route: string) => server.seen.filter(([, url]) => url === API + route).map(([at]) => at);
+  return { called, busy: seen("busy"), ok: seen("ok") };
+}
+
+test("by default a hint delays no other call, to its route or to another", async () => {
+  const { called, busy, ok } = await routes({});
+  assert.deepEqual([busy, ok], [called, called]);
+});
+
+test("with a key for each route, the calls of a limited route wait together, and no others", async () => {
+  const { called, busy, ok } = await routes({ quiet: new QuietPeriods({ key: ({ url }) => url }) });
+  assert.deepEqual([busy, ok], [[0], called]);
+});
 
 test("while a server asks for quiet no call is sent, then one goes first, and the others follow at a pace", async () => {
   const server = new Server();
@@ -49,29 +76,26 @@ test("while a server asks for quiet no call is sent, then one goes first, and th
   const starts = server.seen.slice(2).map(([at]) => at);
   assert.ok((starts[0] ?? 0) >= 11_000);
   starts.slice(1).forEach((at, n) => assert.ok(at - (starts[n] ?? 0) >= 500, starts.join()));
-  assert.ok(server.quiet.isOpen(JSON.stringify("another")));
 });
 
-test("calls to another origin, with other credentials or with a key of their own do not wait", async () => {
-  for (const [url, init, options, waits] of [
-    [`${API}b`, {}, {}, true],
-    ["https://API.example:443/c", {}, {}, true],
-    ["https://other.example/", {}, {}, false],
-    ["http://api.example/", {}, {}, false],
-    [API, { headers: { Authorization: "Bearer 2" } }, {}, false],
-    [API, { headers: { "X-Api-Key": "2" } }, {}, false],
+test("calls to another origin or with other credentials do not wait", async () => {
+  for (const [url, init, waits] of [
+    [`${API}b`, {}, true],
+    ["https://API.example:443/c", {}, true],
+    ["https://other.example/", {}, false],
+    ["http://api.example/", {}, false],
+    [API, { headers: { Authorization: "Bearer 2" } }, false],
+    [API, { headers: { "X-Api-Key": "2" } }, false],
     // Bun sends no cookies, and its requests say "include" whatever they are made with.
-    [API, { credentials: "omit" }, {}, new Request(API, { credentials: "omit" }).credentials !== "omit"],
-    [API, {}, { quietKey: "mine" }, false],
-    [API, {}, { quiet: false }, false],
+    [API, { credentials: "omit" }, new Request(API, { credentials: "omit" }).credentials !== "omit"],
   ] as const) {
     const server = new Server();
     server.refuseOnce(503, { "Retry-After": "10" });
     void server.call(API);
     await settled();
-    void server.call(url, init, options);
+    void server.call(url, init);
     await settled();
-    assert.equal(server.seen.length, waits ? 1 : 2, JSON.stringify([url, init, options]));
+    assert.equal(server.seen.length, waits ? 1 : 2, JSON.stringify([url, init]));
   }
 });
 
@@ -178,10 +202,10 @@ test("if the probe is aborted, the next call is the probe in its place", async (
 
 test("requests that one client has signed wait together, as in stagger-http, and those of others do not", () => {
   const { authorizations } = vectors<{ authorizations: [string, number][] }>("signers.json");
-  const keys = authorizations.map(([authorization]) => quietKey(new Request(API), new Headers({ authorization })));
+  const keys = authorizations.map(([authorization]) => originAndCredentials(new Request(API, { headers: { authorization } })));
   assert.deepEqual(authorizations.map((_, at) => keys.indexOf(keys[at] as string)), authorizations.map(([, first]) => first));
   // It is a header of proxies, too; a key in another header is taken as it is.
-  const key = (name: string, value: string) => quietKey(new Request(API), new Headers({ [name]: value }));
+  const key = (name: string, value: string) => originAndCredentials(new Request(API, { headers: { [name]: value } }));
   assert.equal(key("proxy-authorization", "AWS a:1"), key("proxy-authorization", "AWS a:2"));
   assert.ok(key("x-api-key", "AWS a:1") !== key("x-api-key", "AWS a:2"));
 });

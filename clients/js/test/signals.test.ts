@@ -83,7 +83,7 @@ test("a call that ends leaves the others their abort, and the last one no listen
 test("the signal of a Request that others use ends the call as well", async () => {
   const controller = new AbortController();
   const request = new Request("https://api.example/", { signal: controller.signal });
-  const ended = fetchRetry(request, {}, { policy: POLICY, quiet: false, fetch: async () => new Response(null, { status: 503 }) }).then(() => "no error", (error) => error);
+  const ended = fetchRetry(request, {}, { policy: POLICY, fetch: async () => new Response(null, { status: 503 }) }).then(() => "no error", (error) => error);
   const other = new Request(request);
   await new Promise((resolve) => setImmediate(resolve));
   controller.abort("enough");
@@ -133,7 +133,7 @@ test("without AbortSignal.any a listener stays as long as the value, or the body
     held.it = undefined;
     assert.equal(await left(signal, 0), 0);
     const send = async () => new Response(new ReadableStream({ pull: () => never() as Promise<void> }));
-    await hold(async () => (await fetchRetry("https://api.example/", { signal }, { fetch: send, quiet: false })).body);
+    await hold(async () => (await fetchRetry("https://api.example/", { signal }, { fetch: send })).body);
     assert.equal(await left(signal, 1), 1);
     held.it = undefined;
     assert.equal(await left(signal, 0), 0);
