@@ -18,7 +18,8 @@ export interface QuietPeriodsOptions {
 
 /** How many keys are remembered. */
 const MAX_KEYS = 1_000;
-const DAY = 86_400n * SECOND;
+/** The longest pause. */
+const MAX = 300n * SECOND;
 /** The headers whose values are credentials. */
 const CREDENTIALS = [
   "authorization",
@@ -56,7 +57,7 @@ export class QuietPeriods {
   /** @internal */
   turns(request: Request, settings: Readonly<Settings>, clock: Clock): Turns<QuietPermit> | undefined {
     const now = () => nanos(clock.now());
-    const period = this.#period(this.#key(request), followed(settings), now());
+    const period = this.#period(this.#key(request), now());
     return (
       period && {
         async turn(latest: bigint | undefined, signal: AbortSignal | undefined) {
@@ -81,13 +82,13 @@ export class QuietPeriods {
           }
         },
         wouldReject: (after: bigint, latest: bigint | undefined) => period.wouldReject(after, latest, now()),
-        record: (permit: QuietPermit, outcome: AttemptOutcome) => period.record(permit, outcome, now()),
+        record: (permit: QuietPermit, outcome: AttemptOutcome) => period.record(permit, told(outcome, settings), now()),
         release: (permit: QuietPermit) => period.release(permit),
       }
     );
   }
 
-  #period(key: string, max: bigint, now: bigint): QuietPeriod | undefined {
+  #period(key: string, now: bigint): QuietPeriod | undefined {
     const known = this.#periods.get(key);
     if (known) {
       return known;
@@ -100,18 +101,25 @@ export class QuietPeriods {
         }
       }
     }
-    if (this.#periods.size >= MAX_KEYS || max <= 0n) {
+    if (this.#periods.size >= MAX_KEYS) {
       return undefined;
     }
-    const period = new QuietPeriod(max);
+    const period = new QuietPeriod(MAX);
     this.#periods.set(key, period);
     return period;
   }
 }
 
-/** Returns how long the hints are at most that the policy follows. */
-function followed({ hint, maxHint }: Readonly<Settings>): bigint {
-  return least(least(maxHint ?? DAY, hint.kind === "clamp" ? hint.above : DAY), DAY);
+/** Returns what an outcome says to other calls: a hint that the policy refuses says nothing, and one that it shortens says less. */
+function told(outcome: AttemptOutcome, { hint: mode, maxHint }: Readonly<Settings>): AttemptOutcome {
+  if (outcome.kind !== "failed" || outcome.hint?.kind !== "at-least") {
+    return outcome;
+  }
+  const { wait } = outcome.hint;
+  if (maxHint !== null && wait > maxHint) {
+    return { ...outcome, hint: undefined };
+  }
+  return mode.kind === "clamp" ? { ...outcome, hint: { kind: "at-least", wait: least(wait, mode.above) } } : outcome;
 }
 
 /** Returns the origin of a request, and with whose credentials it is sent. */

@@ -157,14 +157,34 @@ test("a probe that is refused begins the pause again", async () => {
   assert.equal(server.seen[2]?.[0], 30_000);
 });
 
-test("a pause is no longer than the policy follows hints", async () => {
+test("a hint holds other calls as long as the policy follows it, and not if the policy refuses it", async () => {
+  for (const [settings, hint, held] of [
+    ["", "300", 300_000],
+    ["", "301", 0],
+    ["max-hint=10s", "11", 0],
+    ["hint=clamp:5s", "60", 5_000],
+    ["hint=clamp:5s max-hint=10s", "11", 0],
+    ["max-hint=inf", "99999999999999999999", 300_000],
+  ] as const) {
+    const server = new Server({ quiet: new QuietPeriods(), policy: parsePolicy(`constant base=1s jitter=none ${settings}`) });
+    server.refuseOnce(429, { "Retry-After": hint });
+    await server.call(API, { method: "POST" });
+    // Whatever that one follows itself.
+    void server.call(API, {}, { policy: parsePolicy("constant base=1s") });
+    await server.clock.advance(held);
+    assert.deepEqual(server.seen.map(([at]) => at), [0, held], `${settings} ${hint}`);
+  }
+});
+
+test("a probe whose policy refuses its hint begins the pause again, for twice as long", async () => {
   const server = new Server();
-  server.refuseOnce(429, { "Retry-After": "99999999999999999999" });
-  assert.equal((await server.call(API)).status, 429);
-  const call = server.call(API);
-  await server.clock.advance(300_000);
-  assert.equal((await call).status, 200);
-  assert.equal(server.seen[1]?.[0], 300_000);
+  const hints = ["10", "3600"];
+  server.answer = (n) => (n <= 2 ? new Response(null, { status: 429, headers: { "Retry-After": hints[n - 1] ?? "" } }) : new Response("done"));
+  await server.call(API, { method: "POST" });
+  const calls = [server.call(API), server.call(API)];
+  await server.clock.advance(60_000);
+  assert.deepEqual((await Promise.all(calls)).map(({ status }) => status), [429, 200]);
+  assert.deepEqual(server.seen.map(([at]) => at), [0, 10_000, 30_000]);
 });
 
 test("at most 1,000 targets are remembered, and those that hold calls are kept", async () => {
