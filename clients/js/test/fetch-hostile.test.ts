@@ -6,6 +6,7 @@ import { fetchRetry, type FetchRetryOptions } from "../src/fetch-retry.js";
 import { parsePolicy } from "../src/policy.js";
 import { QuietPeriods } from "../src/quiet-periods.js";
 import { RetryError } from "../src/retry.js";
+import type { RetryStop } from "../src/retry-call.js";
 import { settled, VirtualClock } from "./virtual.js";
 
 const POLICY = parsePolicy("constant base=1s jitter=none max-attempts=3");
@@ -221,6 +222,20 @@ test("a Retry-After is followed in all three forms of a date, by the clock of th
     server.closeAllConnections();
     server.close();
   }
+});
+
+test("with the default policy, a server that asks for 5 s for ever ends a call after four attempts and 15 to 22.5 s", async () => {
+  const ends: number[] = [];
+  for (let seed = 1n; seed <= 200n; seed += 1n) {
+    const send = async () => new Response(null, { status: 503, headers: { "Retry-After": "5" } });
+    const stops: RetryStop[] = [];
+    const options = { policy: parsePolicy("default"), seed, onStop: (stop: RetryStop) => stops.push(stop) };
+    const { response, sent } = await made(send, API, {}, options);
+    assert.deepEqual([response?.status, sent.length, stops.map(({ reason }) => reason)], [503, 4, ["attempts"]]);
+    ends.push(stops[0]?.elapsedMs ?? 0);
+  }
+  assert.ok(Math.min(...ends) >= 15_000 && Math.max(...ends) <= 22_500, String(ends));
+  assert.ok(Math.min(...ends) < 16_500 && Math.max(...ends) > 21_000, String(ends));
 });
 
 test("a listener that throws ends the call and cancels the response", async () => {
