@@ -38,8 +38,12 @@ const MOST_DOUBLINGS = 20n;
 const [SLOWEST, FASTEST] = [SECOND, 1_000n];
 /** How long the pace is taken for constant when a turn is predicted. */
 const STEP = DOUBLING / 16n;
-/** Within these, an interrupted return reaches the rate at which that happened in eight pauses. */
-const [LEAST_RECOVERY, MOST_RECOVERY, RECOVERY_PER_PAUSE] = [5n * SECOND, 300n * SECOND, 8n];
+/** The time in which the rate approaches the one that was refused. */
+const RECOVERY = 5n * SECOND;
+/** The shortest time between two cuts of the rate. */
+const MIN_CUT = SECOND;
+/** For how long nothing may have been answered in a return before a hint begins another pause. */
+const UNANSWERED = SECOND;
 /** 1 as a fixed-point number whose third root is exact. */
 const [ONE, CUBE_ROOT] = [1n << 30n, 1n << 10n];
 /** A success in so many may set a mark, of which two are at least this many milliseconds apart. */
@@ -51,7 +55,8 @@ const [TIMED, MARK_MILLIS] = [32, 1_000n];
  * ```
  *
  * After the pause one call is the probe; then waiting calls start at the rate at which the server admitted calls before, which
- * doubles every 5 s. A refusal multiplies it by 0.7, and another hint begins another pause.
+ * doubles every 5 s. A refusal multiplies it by 0.7, at most once a second; a hint begins another pause if nothing was answered for a
+ * second.
  */
 export class QuietPeriod {
   state: QuietState = "open";
@@ -60,7 +65,10 @@ export class QuietPeriod {
   #time = 0n;
   #next = 0n;
   #interval = SLOWEST;
-  #recovery = 0n;
+  /** Whether the rate was cut since the pause began: then it approaches the refused one. */
+  #wasCut = false;
+  /** When a call was last answered in a return. */
+  #answeredAt = 0n;
   #pause = 0n;
   #rejectedAt: bigint | undefined;
   readonly #places = { issued: 0, left: 0 };
@@ -112,6 +120,9 @@ export class QuietPeriod {
     }
     if (!("failure" in outcome)) {
       this.#countSuccess(at);
+      if (this.state === "returning") {
+        this.#answeredAt = at;
+      }
       this.#endProbe(permit, at);
       return;
     }
@@ -120,7 +131,7 @@ export class QuietPeriod {
       local: () => this.release(permit),
       transient: () => this.#endProbe(permit, at),
       throttled: () =>
-        hint?.kind === "at-least" && hint.wait > 0n ? this.pause(hint.wait, at) : this.#refused(permit, at),
+        hint?.kind === "at-least" && hint.wait > 0n ? this.#askedForQuiet(permit, hint.wait, at) : this.#refused(permit, at),
     };
     refusals[outcome.failure]();
   }
@@ -240,12 +251,12 @@ export class QuietPeriod {
   /** Returns the time between two released calls, of a return since that time. */
   #intervalAt(since: bigint, at: bigint): bigint {
     const grown = greatest(at - since, 0n);
-    if (this.#recovery > 0n) {
-      if (grown / 16n >= this.#recovery) {
+    if (this.#wasCut) {
+      if (grown / 16n >= RECOVERY) {
         return FASTEST;
       }
       // CUBIC, RFC 9438, section 4.2, with its factor of 0.7.
-      const beyond = (grown * CUBE_ROOT) / this.#recovery - CUBE_ROOT;
+      const beyond = (grown * CUBE_ROOT) / RECOVERY - CUBE_ROOT;
       return greatest((this.#interval * 7n * ONE) / (10n * (ONE + (3n * beyond ** 3n) / 10n)), FASTEST);
     }
     const doublings = grown / DOUBLING;
@@ -260,8 +271,17 @@ export class QuietPeriod {
 
   #endProbe(permit: QuietPermit, at: bigint): void {
     if (this.#isProbe(permit)) {
-      this.#next = at;
+      this.#next = this.#answeredAt = at;
       this.#set("returning", at);
+    }
+  }
+
+  /** Records a refusal that says for how long. In a return it is a full queue that speaks, as long as others are answered. */
+  #askedForQuiet(permit: QuietPermit, length: bigint, at: bigint): void {
+    if (this.state === "returning" && at - this.#answeredAt <= UNANSWERED) {
+      this.#refused(permit, at);
+    } else {
+      this.pause(length, at);
     }
   }
 
@@ -270,24 +290,26 @@ export class QuietPeriod {
     if (this.#isProbe(permit)) {
       this.#beginPause(least(greatest(least(this.#pause * 2n, LAST_PAUSE), FIRST_PAUSE), this.max), at);
     } else if (this.state === "returning" && permit.kind === "admitted" && permit.generation === this.#generation) {
-      // The generation changes, so refusals of calls that began before do not cut the rate again.
+      this.#cut(at);
+    }
+  }
+
+  /** Cuts the rate of the return. The generation changes, so refusals of calls that began before do not cut it again. */
+  #cut(at: bigint): void {
+    if (at - this.#time >= MIN_CUT) {
       this.#interval = this.#cutAt(at);
+      this.#wasCut = true;
       this.#set("returning", at);
     }
   }
 
   #beginPause(length: bigint, at: bigint): void {
-    const recovery = greatest(LEAST_RECOVERY, least(length * RECOVERY_PER_PAUSE, MOST_RECOVERY));
     if (this.state === "open") {
-      this.#recovery = 0n;
+      this.#wasCut = false;
       this.#interval = this.#learned(at);
       this.#rejectedAt = undefined;
     } else if (this.state === "returning") {
       this.#interval = this.#cutAt(at);
-      this.#recovery = recovery;
-    } else if (this.#recovery > 0n) {
-      // A longer pause costs more, if it interrupted a return.
-      this.#recovery = greatest(this.#recovery, recovery);
     }
     this.#set("quiet", at + length);
     this.#pause = length;

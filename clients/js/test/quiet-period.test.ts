@@ -113,3 +113,17 @@ test("an attempt that the server has not processed says nothing about it: the ne
   const next = period.admit(undefined, undefined, 3n * SECOND);
   assert.ok(next.kind === "now" && next.permit.kind === "probe");
 });
+
+test("a hint in a return begins another pause only if nothing was answered for a second", () => {
+  for (const [after, state] of [[SECOND, "returning"], [SECOND + 1n, "quiet"]] as const) {
+    const period = new QuietPeriod(MAX);
+    period.pause(SECOND, 0n);
+    // The probe, and one that waits, so that the return goes on.
+    const [probe] = [period.admit(undefined, undefined, SECOND), period.admit(undefined, undefined, SECOND)];
+    assert.ok(probe.kind === "now");
+    period.record(probe.permit, { kind: "success" }, 2n * SECOND);
+    const hint = { kind: "at-least", wait: SECOND } as const;
+    period.record({ kind: "admitted", generation: 0 }, { kind: "failed", failure: "throttled", hint }, 2n * SECOND + after);
+    assert.equal(period.state, state);
+  }
+});

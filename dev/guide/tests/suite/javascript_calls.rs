@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body_util::Full;
 use serde_json::{Value, json};
+use stagger::guard::QuietPeriod;
 use stagger::{FailureKind, Outcome, Policy, Retrier, Seed, classify, policy};
 use stagger_http::RequestProgress;
 use stagger_http::tower::{ReplayBody, RetryLayer};
@@ -181,7 +182,7 @@ async fn wait_together(first: &str, second: &str) -> bool {
         let status = if core::mem::take(&mut *is_first.lock().unwrap()) { "429 retry-after: 10" } else { "200" };
         async move { end(status) }
     });
-    let client = RetryLayer::new(POLICY).layer(server);
+    let client = RetryLayer::new(Retrier::new(POLICY).quiet_period(QuietPeriod::new())).layer(server);
     let request = |value: &str| {
         let request = Request::post("https://api.example/").header(header::AUTHORIZATION, value);
         request.body(Full::default()).unwrap()
