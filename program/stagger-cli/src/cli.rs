@@ -78,7 +78,8 @@ pub(crate) enum Command {
     Man(crate::man::ManArgs),
 }
 
-/// The arguments of `plan`, with those that the lab adds.
+/// Show the delays of a policy as a table and a plot
+// The first line of the help: of several flattened structs, the last would give it.
 #[derive(Args, Debug)]
 pub(crate) struct PlanCommand {
     #[command(flatten)]

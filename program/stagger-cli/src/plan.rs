@@ -12,7 +12,7 @@ use stagger_terminal::plan::{Plan, profiles_json, profiles_text};
 use stagger_terminal::plot::{RenderOptions, Spacing, paragraph};
 use stagger_terminal::policy_args::{PolicyArgs, is_file, policies};
 
-/// Show the delays of a policy as a table and a plot
+/// The flags of `plan`
 #[derive(Args, Clone, Debug)]
 #[command(
     before_help = "\

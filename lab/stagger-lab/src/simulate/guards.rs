@@ -164,7 +164,7 @@ mod tests {
             ("breaker probes=7 healthy-probes=3", "healthy_probes: 3"),
             ("breaker probe-wait=7s", "probe_wait: 7000000000"),
             ("quiet mode=fail-fast", "mode: FailFast"),
-            ("quiet trigger=hints", "trigger: Hints,"),
+            ("quiet trigger=hints-and-refusals", "trigger: HintsAndRefusals"),
             ("quiet max=7s", "max: 7000000000"),
             ("quiet max-wait=7s", "max_wait: Some(7000000000)"),
             ("quiet max-waiting=77", "max_waiting: 77"),

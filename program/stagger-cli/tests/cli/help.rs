@@ -83,6 +83,7 @@ fn help_begins_with_the_task_and_ends_with_the_global_options() {
         let name = args.join(" ");
         args.push("--help".to_owned());
         let text = said(&mut stagger(&args));
+        assert!(!text.starts_with("The "), "{name}: what it does, and not what its arguments are: {text}");
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{name}: no {what} in {text}"));
         let headings: Vec<_> = text.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
         let flags: Vec<_> = headings

@@ -267,22 +267,28 @@ fn a_failed_assertion_is_reported_with_its_value_and_exits_with_1() {
 #[test]
 fn guards_of_a_fleet_and_faults_of_its_store_are_named_in_every_report() {
     let scenario = ["outage", "--processes=20", "--down=10s", "--outage=throttle", "--horizon=60s", "--rate=300/s"];
-    let guards =
-        ["--guards=none, quiet+lease tokens=500 refill=50/s", "--store-lost=22s..28s", "--store-cut=50% 35s..40s"];
+    let guards = [
+        "--guards=none, quiet trigger=hints-and-refusals+lease tokens=500 refill=50/s",
+        "--store-lost=22s..28s",
+        "--store-cut=50% 35s..40s",
+    ];
     let text = said(simulate(&scenario).args(guards).env("COLUMNS", "200"));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = [
         "refuses all requests as too many from 20s to 30s",
         "store away from 22s to 28s and back without its data",
         "50% of the processes cut off the store from 35s to 40s",
-        "quiet+lease tokens=500 refill=50/s",
+        "quiet trigger=hints-and-refusals+lease tokens=500 refill=50/s",
         "overshoot",
     ];
     assert!(words.iter().all(|word| text.contains(word)), "{text}");
     let document = json(&said(simulate(&scenario).args(guards).arg("--json")));
     assert_eq!(document["scenario"]["store"]["down_s"], serde_json::json!([22.0, 28.0]));
     let [plain, guarded] = [0, 1].map(|nth| &document["strategies"][nth]);
-    assert_eq!((&plain["guards"], &guarded["guards"]), (&"none".into(), &"quiet+lease tokens=500 refill=50/s".into()));
+    assert_eq!(
+        (&plain["guards"], &guarded["guards"]),
+        (&"none".into(), &"quiet trigger=hints-and-refusals+lease tokens=500 refill=50/s".into())
+    );
     let [plain, guarded] = [plain, guarded].map(|strategy| &strategy["runs"][0]);
     assert!(plain["budget_overshoot"].is_null() && guarded["budget_overshoot"].is_f64(), "{guarded}");
     assert!(guarded["held"].as_u64() > plain["held"].as_u64(), "{guarded}");
