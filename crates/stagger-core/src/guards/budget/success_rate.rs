@@ -95,10 +95,13 @@ impl Default for SuccessRate {
     }
 }
 
+/// Nothing is given back for it. It differs from no permit, so that the retries of a nested call are recorded, too.
+const RETRY: BudgetPermit = BudgetPermit(1);
+
 impl Budget for SuccessRate {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
-        if of - succeeded <= self.tolerated() { Some(BudgetPermit::NONE) } else { None }
+        if of - succeeded <= self.tolerated() { Some(RETRY) } else { None }
     }
 
     #[inline]

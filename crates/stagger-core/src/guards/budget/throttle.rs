@@ -132,9 +132,12 @@ impl Throttle {
     }
 }
 
+/// Nothing is given back for it. It differs from no permit, so that the retries of a nested call are recorded, too.
+const RETRY: BudgetPermit = BudgetPermit(1);
+
 impl Budget for Throttle {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        if self.snapshot().grants() { Some(BudgetPermit::NONE) } else { None }
+        if self.snapshot().grants() { Some(RETRY) } else { None }
     }
 
     #[inline]

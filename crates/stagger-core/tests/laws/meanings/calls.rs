@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::budget::Unlimited;
+use stagger_core::budget::{SuccessRate, Throttle, Unlimited};
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{
-    DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint, StopReason,
+    Budget, DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint,
+    StopReason,
 };
 
 use crate::laws::support::{
@@ -283,6 +284,21 @@ proptest! {
         call.guards = Guards::none().nested(NestedRetries::Disable);
         let disabled = call.run([outcome]);
         prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (disabled.attempts, disabled.runs, disabled.stop));
+    }
+}
+
+/// Also budgets that give nothing back count them: without a permit, a retry would pass for the outer layer's attempt.
+#[test]
+fn meaning_15_failed_retries_of_a_nested_call_count_in_a_budget_of_failures() {
+    let (throttle, rate) = (Throttle::new(10, Ratio::percent(10)).unwrap(), SuccessRate::new());
+    let budgets: [(&dyn Budget, u64); 2] =
+        [(&throttle, throttle.available().unwrap()), (&rate, rate.available().unwrap())];
+    for (budget, before) in budgets {
+        let mut call = Call::new(&Policy::DEFAULT);
+        call.guards = Guards::none().budget(budget).nested(NestedRetries::ShareBudget);
+        let trace = call.run([Outcome::TRANSIENT; 4]);
+        assert!(trace.runs > 1, "{budget:?}");
+        assert!(budget.available() < Some(before), "{budget:?}");
     }
 }
 
