@@ -47,8 +47,8 @@
 //!
 //! # Quiet periods
 //!
-//! A hint such as `Retry-After` delays the call that got it, and no other: most limits are those of a route, a method or
-//! a customer. If the retrier was given a [`QuietPeriod`](stagger::guard::QuietPeriod), a `429` or `503` with a hint
+//! A hint such as `Retry-After` delays the call that got it, and no other: most limits are those of a route, a method
+//! or a customer. If the retrier was given a [`QuietPeriod`](stagger::guard::QuietPeriod), a `429` or `503` with a hint
 //! holds all calls with the same key until the time is over: by default those to one origin with the same credentials.
 //! One request then goes first, and the others follow at the rate that was admitted before. Calls wait within their
 //! deadline and `max_elapsed`; otherwise they are rejected at once, with the remaining time.

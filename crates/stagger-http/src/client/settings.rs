@@ -173,10 +173,10 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
-            /// Sets which requests share a quiet period, if the retrier [has one](stagger::Retrier::quiet_period): those
-            /// with equal keys, at most 1,000 keys at a time. The key alone decides, so let the host be part of it if the
-            /// client has several. A hash of it is kept, under a secret of the process. Default: the origin and the
-            /// credentials, see the [crate](crate#quiet-periods).
+            /// Sets which requests share a quiet period, if the retrier [has one](stagger::Retrier::quiet_period):
+            /// those with equal keys, at most 1,000 keys at a time. The key alone decides, so let the host be part of
+            /// it if the client has several. A hash of it is kept, under a secret of the process. Default: the origin
+            /// and the credentials, see the [crate](crate#quiet-periods).
             #[must_use]
             pub fn quiet_key<K: ::core::hash::Hash>(
                 self,

@@ -24,11 +24,12 @@ use crate::outcome::Outcome;
 ///     └─────────────────────────────── Returning ◀────────────────────┘
 /// ```
 ///
-/// - **A hint begins it**, unless calls are just returning and others are answered: a [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with
+/// - **A hint begins it**, except in a return in which others are answered: a
+///   [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with
 ///   [`ServerHint::AtLeast`](crate::outcome::ServerHint::AtLeast): `until = max(until, now + min(hint, max))`. Other
 ///   hints begin nothing: a reservation is one caller's own.
-/// - **Refusals begin it if asked for** ([`QuietTrigger::HintsAndRefusals`]): more than 20 % of the last 50 outcomes are
-///   throttled. It lasts for 1 s, then for twice the last pause, at most 32 s, until 50 outcomes in a row are not
+/// - **Refusals begin it if asked for** ([`QuietTrigger::HintsAndRefusals`]): more than 20 % of the last 50 outcomes
+///   are throttled. It lasts for 1 s, then for twice the last pause, at most 32 s, until 50 outcomes in a row are not
 ///   throttled.
 /// - **While it is quiet** no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and
 ///   their successes do not end it.
