@@ -17,10 +17,11 @@ use std::thread;
 use stagger_core::admission::{Admission, Secret};
 use stagger_core::breaker::{CircuitBreaker, Window as BreakerWindow};
 use stagger_core::budget::{
-    Adaptive, Concurrent, ControlMode, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window,
+    Adaptive, Concurrent, ControlMode, Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens, Window,
 };
+use stagger_core::guard::{Answer, Ask, End, Permit};
 use stagger_core::hedge::Latencies;
-use stagger_core::{Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio, Seed};
 
 const THREADS: u64 = 4;
 
@@ -50,16 +51,17 @@ const fn time(number: u64) -> Instant {
 }
 
 /// Makes a call with a retry, of which every third fails and every fifth retry is cancelled before it is made.
-fn call(budget: &dyn Budget, number: u64) {
+fn call(budget: &dyn Guard, number: u64) {
     let now = time(number);
     let outcome = if number % 3 == 0 { Outcome::TRANSIENT } else { Outcome::Success };
-    let first = budget.on_first_attempt(&now);
-    budget.record(first, &outcome, &now);
-    if let Some(retry) = budget.try_acquire(FailureKind::Transient, &now) {
+    if let Answer::Go(first) = budget.ask(Ask::FIRST, Permit::NONE, &now) {
+        budget.settle(first, End::Made(&outcome), &now);
+    }
+    if let Some(retry) = budget.reserve(FailureKind::Transient, &now) {
         if number % 5 == 0 {
-            budget.release(retry);
+            budget.settle(retry, End::NeverMade, &now);
         } else {
-            budget.record(retry, &outcome, &now);
+            budget.settle(retry, End::Made(&outcome), &now);
         }
     }
     let _ = (budget.available(), budget.is_at_rest(&now));
@@ -68,12 +70,12 @@ fn call(budget: &dyn Budget, number: u64) {
 /// Makes an attempt. Failures come in groups, so that the breaker opens and closes.
 fn attempt(breaker: &CircuitBreaker, number: u64) {
     let now = time(number * 50);
-    if let Ok(permit) = breaker.admit(&now) {
+    if let Answer::Go(permit) = breaker.ask(Ask::FIRST, Permit::NONE, &now) {
         let outcome = if number / 100 % 2 == 0 { Outcome::TRANSIENT } else { Outcome::Success };
-        breaker.record(permit, &outcome, &now);
+        breaker.settle(permit, End::Made(&outcome), &now);
     }
     if number % 64 == 0 {
-        let _ = (breaker.snapshot(&now), breaker.is_at_rest(&now), breaker.would_reject(Duration::ZERO, &now));
+        let _ = (breaker.snapshot(&now), breaker.is_at_rest(&now), breaker.would_refuse(Duration::ZERO, None, &now));
     }
 }
 
@@ -95,10 +97,11 @@ fn budgets(calls: u64) -> Result<(), Box<dyn Error>> {
     if (left.firsts, left.retries) != (0, 0) {
         return Err(format!("calls are left in the budget: {left:?}").into());
     }
-    together("ControlledBudget", calls, ControlledBudget::new(Tokens::new()), |it, n| {
-        call(it, n);
+    together("Controlled", calls, (Tokens::new(), RetryControl::new()), |(tokens, control), n| {
+        call(&Controlled::new(tokens, control), n);
+        call(control, n);
         if n % 100 == 0 {
-            it.set(ControlMode::ALL[(n / 100) as usize % ControlMode::ALL.len()]);
+            control.set(ControlMode::ALL[(n / 100) as usize % ControlMode::ALL.len()]);
         }
     })?;
     Ok(())
@@ -121,7 +124,7 @@ fn breakers(calls: u64) -> Result<(), Box<dyn Error>> {
         }
     })?;
     commanded.reset(&Instant::ZERO);
-    if commanded.admit(&Instant::ZERO).is_err() {
+    if let Answer::No { .. } = commanded.ask(Ask::FIRST, Permit::NONE, &Instant::ZERO) {
         return Err("the breaker was reset and does not admit a call".into());
     }
     Ok(())

@@ -155,7 +155,7 @@ impl HedgeState {
             Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. }
             | Outcome::Failed { kind: FailureKind::LocalExhaustion, .. }
             | Outcome::Permanent
-            | Outcome::UnsafeToRetry(_)
+            | Outcome::UnsafeToRetry { .. }
             | Outcome::Cancelled => None,
             _ => Some(now),
         };

@@ -62,7 +62,7 @@ pub mod schedule;
 pub mod text;
 
 pub use guards::guard;
-pub use guards::guard::{Breaker, BreakerOpen, Budget, Guards, NestedRetries};
+pub use guards::guard::{Guard, Guards, NestedRetries};
 #[cfg(target_has_atomic = "64")]
 pub use guards::{breaker, budget, pacer, quiet};
 pub use machine::decision::{DelaySource, StopReason};

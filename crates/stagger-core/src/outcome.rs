@@ -18,7 +18,12 @@ pub enum Outcome {
     /// The attempt failed in a way that may be temporary, but it must not be retried: it may have been carried out, and
     /// must not be carried out twice (a payment whose response was lost), or it cannot be made again (a request whose
     /// body was a stream). The guards count it as the failure that it is.
-    UnsafeToRetry(FailureKind),
+    UnsafeToRetry {
+        /// The kind of failure.
+        kind: FailureKind,
+        /// The server's hint, if it sent one. The call does not follow it, but a guard may: it can be meant for others.
+        hint: Option<ServerHint>,
+    },
     /// The request was certainly not processed: a refused stream, a connection that the server closed before reading
     /// the request, a dead pooled connection. The attempt is repeated at once, once per call, and the repeat is not
     /// counted.
@@ -52,7 +57,7 @@ impl Outcome {
     pub const fn verdict(&self) -> ServerHealth {
         match self {
             Self::Success | Self::Permanent => ServerHealth::Healthy,
-            Self::Failed { kind, .. } | Self::UnsafeToRetry(kind) => match kind {
+            Self::Failed { kind, .. } | Self::UnsafeToRetry { kind, .. } => match kind {
                 FailureKind::Transient | FailureKind::Throttled => ServerHealth::Ailing,
                 FailureKind::LocalExhaustion => ServerHealth::Unknown,
             },

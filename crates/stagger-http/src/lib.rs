@@ -45,19 +45,17 @@
 //! retry, and [`admission`] admits and rejects requests on a server. The policy, budget, circuit breaker, rules and
 //! listeners are those of a [`Retrier`](stagger::Retrier).
 //!
-//! # Quiet periods
+//! # Guards
+//!
+//! A client has the guards of its retrier, such as a budget and a breaker, once for each origin; `guards_by` of the
+//! clients chooses another `key`.
 //!
 //! A hint such as `Retry-After` delays the call that got it, and no other: most limits are those of a route, a method
 //! or a customer. If the retrier was given a [`QuietPeriod`](stagger::guard::QuietPeriod), a `429` or `503` with a hint
-//! holds all calls with the same key until the time is over: by default those to one origin with the same credentials.
-//! One request then goes first, and the others follow at the rate that was admitted before. Calls wait within their
-//! deadline and `max_elapsed`; otherwise they are rejected at once, with the remaining time.
-//!
-//! Credentials are the headers `Authorization`, `Proxy-Authorization`, `Cookie`, `x-api-key`, `api-key`, `apikey`,
-//! `x-goog-api-key`, `x-auth-token`, `x-access-token`, `private-token` and `ocp-apim-subscription-key`, and the user
-//! information of the URL. Of a signature, who has signed counts. Only a hash under a secret of the process is kept. At
-//! most 1,000 pairs of origin and credentials have a quiet period at a time; further calls follow the hints that they
-//! receive themselves. `quiet_key` of the clients chooses another key.
+//! holds all calls with the same key until the time is over. One request then goes first, and the others follow at the
+//! rate that was admitted before. Calls wait within their deadline and `max_elapsed`; otherwise they are rejected at
+//! once, with the remaining time. So let the key be what the server limits: `guards_by(key::credentials)` if it is a
+//! customer.
 //!
 //! # Dependencies before 1.0
 //!
@@ -89,6 +87,9 @@ pub mod header;
 pub mod hint;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "tower", feature = "reqwest-middleware"))))]
+pub mod key;
 #[cfg(feature = "object-store")]
 #[cfg_attr(docsrs, doc(cfg(feature = "object-store")))]
 pub mod object_store;

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod admission;
+    mod bulkhead;
     mod caller_context;
     mod deadline;
     mod drain;

@@ -72,13 +72,13 @@ async fn main() -> Result<(), BudgetError> {
     let exhausted = Retrier::new(POLICY).budget(Tokens::builder().initial(0).build()?);
     let Err(error) = exhausted.run(async || Err::<(), _>("down")).await else { unreachable!("the service is down") };
     println!("  the error            {error:#}");
-    assert_eq!((error.stop_reason(), error.error()), (StopReason::Budget, Some(&"down")));
+    assert_eq!((error.stop_reason(), error.error()), (StopReason::BUDGET, Some(&"down")));
 
     // One budget per host, so that a failing host does not use up the retries of the others.
-    let hosts = Keyed::<String, _>::budgets(|| Tokens::builder().reward(1).build().unwrap_or_default());
+    let hosts = Keyed::<String, _>::guards(|| Tokens::builder().reward(1).build().unwrap_or_default());
     let one = Arc::new(Tokens::builder().reward(1).build()?);
-    let shared = two_hosts(|_| Retrier::new(POLICY).shared_budget(one.clone())).await;
-    let separate = two_hosts(|host| Retrier::new(POLICY).shared_budget(hosts.of(host, Tokio.now()))).await;
+    let shared = two_hosts(|_| Retrier::new(POLICY).shared_guard(one.clone())).await;
+    let separate = two_hosts(|host| Retrier::new(POLICY).shared_guard(hosts.of(host, Tokio.now()))).await;
     println!("one host down, another that fails one request in ten; failed calls to the second, of {CALLS}:");
     println!("  one shared budget    {shared}");
     println!("  one per host         {separate}");

@@ -12,9 +12,10 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use stagger::breaker::{BreakerState, CircuitBreaker};
+use stagger::guard::{Answer, Ask, End, Permit};
 use stagger::testing::Recorder;
 use stagger::time::{Clock as _, Tokio};
-use stagger::{Breaker as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, policy, retry};
+use stagger::{Guard as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, policy, retry};
 use tokio::time::sleep;
 
 const ONCE: Policy = policy!(constant(secs(1)).max_attempts(1));
@@ -27,7 +28,7 @@ const OUTAGE: Duration = Duration::from_secs(4);
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), Box<dyn Error>> {
     let breaker = Arc::new(CircuitBreaker::builder(stagger::seed()).consecutive(5).open(OPEN).build()?);
-    let api = Retrier::new(ONCE).shared_breaker(breaker.clone());
+    let api = Retrier::new(ONCE).shared_guard(breaker.clone());
     let (start, seen) = (Tokio.now(), Cell::new(0));
     let server = async || {
         seen.set(seen.get() + 1);
@@ -58,8 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // A retry around it: the breaker's rejection carries a hint, so no retry is wasted while it is open.
     let now = Tokio.now();
     for _ in 0..5 {
-        let permit = breaker.admit(&now)?;
-        breaker.record(permit, &Outcome::TRANSIENT, &now);
+        fail(&breaker, now);
     }
     let (retry_in, recorder) = (breaker.retry_in(&now), Recorder::new());
     let around = retry(&PATIENT, async || api.run(server).await.into_inner()).on_event(recorder.listener());
@@ -81,11 +81,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Makes an attempt that fails, if the breaker lets it start.
+fn fail(breaker: &CircuitBreaker, now: Instant) {
+    if let Answer::Go(permit) = breaker.ask(Ask::FIRST, Permit::NONE, &now) {
+        breaker.settle(permit, End::Made(&Outcome::TRANSIENT), &now);
+    }
+}
+
 /// Returns how long after tripping the breaker with this seed sends its first probe.
 fn first_probe(seed: Seed) -> Duration {
     let Ok(breaker) = CircuitBreaker::builder(seed).consecutive(1).open(OPEN).build() else { return Duration::ZERO };
-    if let Ok(permit) = breaker.admit(&Instant::ZERO) {
-        breaker.record(permit, &Outcome::TRANSIENT, &Instant::ZERO);
-    }
+    fail(&breaker, Instant::ZERO);
     breaker.retry_in(&Instant::ZERO)
 }

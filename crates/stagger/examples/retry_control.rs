@@ -6,12 +6,11 @@
 //! ```
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
 
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, Tokens};
 use stagger::control::RetryControls;
-use stagger::{Breaker, Instant, Policy, Ratio, Retrier, StopReason, policy};
+use stagger::{Policy, Ratio, Retrier, StopReason, policy};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 const CALLS: u32 = 100;
@@ -41,7 +40,6 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     // The value of STAGGER_CONTROL; usually unset.
     let controls = RetryControls::from_env()?;
     controls.set("*", ControlMode::Enforced);
-    let breaker = Arc::new(CircuitBreaker::new(stagger::seed()));
     // Large enough that only the operator control has an effect here.
     let budget = Tokens::builder().capacity(1_000_000).build()?;
     let api = Retrier::new(POLICY).named("api").budget(budget).controls(&controls);
@@ -62,17 +60,16 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
         assert!(want.contains(&load), "{line}: {load}");
     }
 
-    // A breaker that is not trusted yet is observed: it rejects nothing, and counts what it would have rejected.
-    let db =
-        Retrier::new(POLICY).named("db").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>).controls(&controls);
+    // A guard that is not trusted yet is observed: it rejects nothing, and what it would have rejected is counted.
+    let db = Retrier::new(POLICY).named("db").breaker(CircuitBreaker::new(stagger::seed())).controls(&controls);
     controls.apply("db=observed 10%")?;
     let load = server.load(&db).await;
-    let seen = breaker.snapshot(&Instant::ZERO);
+    let seen = controls.control("db").snapshot();
     println!(
         "{:<32}{load:>4}, of which the breaker would have rejected {}",
         "db=observed 10%", seen.would_have_rejected
     );
-    assert!(load >= CALLS && seen.rejections == 0 && seen.would_have_rejected > 0);
+    assert!(load >= CALLS && seen.rejected == 0 && seen.would_have_rejected > 0);
 
     // A line with a mistake is an error, and changes nothing.
     let error = controls.apply("api=no-retry; db").err().ok_or("the line is invalid")?;
@@ -82,6 +79,6 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     controls.set("api", ControlMode::NoRetries);
     let error = api.run(|| server.answer()).await.err().ok_or("the server is down")?;
     println!("{error:#}");
-    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Budget, 1));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::CONTROL, 1));
     Ok(())
 }

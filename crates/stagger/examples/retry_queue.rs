@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     // Enough for 20,000 retries in a row, plus one more for each success.
     let budget = Arc::new(Tokens::builder().capacity(100_000).build()?);
-    let new_queue = || Queue::new(Retrier::new(POLICY).shared_budget(budget.clone())).capacity(100_000);
+    let new_queue = || Queue::new(Retrier::new(POLICY).shared_guard(budget.clone())).capacity(100_000);
 
     let (mut queue, mut out) = (new_queue(), Outcomes::default());
     let mut service = Service { comes_back: Tokio.now().saturating_add(OUTAGE), calls: 0 };

@@ -11,15 +11,15 @@ use pin_project_lite::pin_project;
 use stagger_core::guard::Permits;
 #[doc(inline)]
 pub use stagger_core::hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
-use stagger_core::{Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, StopReason};
+use stagger_core::{DelaySource, Guard, Instant, NestedRetries, Outcome, StopReason};
 
-use crate::call::permits::{HeldPermits, PermitStage};
+use crate::call::permits::{CallGuards, GuardSource as _, HeldPermits, PermitStage};
 use crate::call::scope;
 use crate::classify::rule::{BuiltIn, Classify, Rule, When};
 use crate::retrier::event::{Action, Event, EventError};
 use crate::retrier::handle::Retrier;
 use crate::retrier::shared::RetrierState;
-use crate::time::{Clock, Sleep};
+use crate::time::Sleep;
 
 /// Runs an async operation, and starts a second copy if the first is slow. The first success wins, and the others are
 /// cancelled.
@@ -27,8 +27,9 @@ use crate::time::{Clock, Sleep};
 /// - A copy that fails never fails the call. If all fail, the error of the first attempt is returned.
 /// - If the first attempt fails, the next copy starts immediately, unless the failure is permanent, which ends the
 ///   call.
-/// - If there is a [`budget`](Hedging::budget), each copy needs a permit from it. A rejected copy is not started, and
-///   nothing else changes. A [`retrier`](Hedging::retrier) adds its rules, breaker and listeners.
+/// - If there are [guards](Hedging::guard), such as a budget, each copy asks them as a retry does. One that is
+///   rejected, or would have to wait, is not started, and nothing else changes. A [`retrier`](Hedging::retrier) adds
+///   its guards, rules and listeners.
 /// - Use it only for operations that may run concurrently: each copy is a separate call to the server.
 /// - Dropping the future drops every copy. Cancel-safe.
 ///
@@ -76,7 +77,7 @@ where
     T: Sleep + Clone,
 {
     Hedging::new(
-        HedgeOptions { hedge, guards: Guards::none(), retrier: None, latencies: None },
+        HedgeOptions { hedge, guards: CallGuards::NONE, retrier: None, latencies: None },
         operation,
         BuiltIn,
         timer,
@@ -97,13 +98,14 @@ pin_project! {
         #[pin]
         first: Option<O>,
         first_started: Instant,
-        first_permits: HeldPermits<Guards<'h>, T>,
+        first_permits: HeldPermits<CallGuards<'h>, T>,
         copies: Vec<HedgedCopy<'h, O, T>>,
         sleeping: Option<T::Sleeping>,
         armed_for: Option<Instant>,
         // The first attempt's error; until there is one, the error of a copy.
         error: Option<(u32, E)>,
-        rejected: bool,
+        // Why no further copy is started, if a guard rejected one.
+        rejected: Option<StopReason>,
         output: PhantomData<fn() -> Out>,
     }
 }
@@ -112,7 +114,7 @@ pin_project! {
 #[derive(Clone, Copy)]
 struct HedgeOptions<'h> {
     hedge: &'h Hedge,
-    guards: Guards<'h>,
+    guards: CallGuards<'h>,
     retrier: Option<&'h RetrierState>,
     latencies: Option<&'h Latencies>,
 }
@@ -122,7 +124,7 @@ struct HedgedCopy<'h, O, T: Sleep> {
     attempt: Pin<Box<O>>,
     number: u32,
     started: Instant,
-    permits: HeldPermits<Guards<'h>, T>,
+    permits: HeldPermits<CallGuards<'h>, T>,
 }
 
 /// The result of a hedged call.
@@ -135,7 +137,7 @@ pub struct Hedged<V, E> {
     pub winner: Option<u32>,
     /// Number of attempts started, including the first.
     pub launched: u32,
-    /// Whether the budget rejected a copy, after which no more were started.
+    /// Whether a guard rejected a copy, after which no more were started.
     pub rejected: bool,
 }
 
@@ -161,24 +163,25 @@ impl<'h, F, O, E, R, T: Sleep, Out> Hedging<'h, F, O, E, R, T, Out> {
             sleeping: None,
             armed_for: None,
             error: None,
-            rejected: false,
+            rejected: None,
             output: PhantomData,
         }
     }
 
-    /// Sets the budget that every copy must acquire a permit from; it is also notified of the first attempt. Default:
-    /// none. A budget under an [operator control](crate::control) limits and disables copies together with retries.
-    pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
-        self.options.guards.budget = Some(budget);
+    /// Adds a guard behind those of the [retrier](Self::retrier) and those that were added before. It must let every
+    /// copy start, at once; a budget also counts the first attempt. Default: none. A guard under an [operator
+    /// control](crate::control) limits and disables copies together with retries.
+    pub fn guard(mut self, guard: &'h dyn Guard) -> Self {
+        self.options.guards.push(guard);
         self
     }
 
     /// Sets the retrier of the target. Its rules classify errors, its listeners receive every copy as a retry and the
-    /// end of the call, and its budget and breaker must grant every copy. The first attempt is made even if the breaker
-    /// is open, and the policy is not used: to reject and to retry, make the hedged call inside [`Retrier::run`].
+    /// end of the call, and its guards must let every copy start. The first attempt is made without asking them, even
+    /// if a breaker is open, and the policy is not used: to reject and to retry, make the hedged call inside
+    /// [`Retrier::run`].
     pub fn retrier(mut self, retrier: &'h Retrier) -> Self {
         self.options.retrier = Some(retrier.shared());
-        self.options.guards = retrier.shared().guards();
         self
     }
 
@@ -245,7 +248,7 @@ where
                 }
                 // All attempts have failed; without an error, the call has already ended.
                 let Some((_, error)) = this.error.take() else { return Poll::Pending };
-                let stop = if *this.rejected { this.options.rejecting(this.timer) } else { StopReason::Attempts };
+                let stop = this.rejected.unwrap_or(StopReason::Attempts);
                 return Poll::Ready(self.end(Err(error), None, Action::Stop(stop)).into());
             };
             let now = this.timer.now();
@@ -282,12 +285,13 @@ where
         let mut this = self.project();
         let now = this.timer.now();
         *this.first_started = now;
+        this.options.add_guards_of_retrier();
         // The first attempt of a call inside another one is part of that call's attempt.
         let nested = if scope::depth() > 0 { NestedRetries::ShareBudget } else { NestedRetries::Allow };
-        // The breaker is not asked, so it is not told either.
-        let mut guards = this.options.guards.nested(nested);
-        guards.breaker = None;
-        *this.first_permits = held(guards.first_of_several(|| now), PermitStage::Attempting, guards, this.timer);
+        let mut guards = this.options.guards;
+        guards.nested = nested;
+        let permits = guards.guards().first_of_several(|| now);
+        *this.first_permits = held(permits, PermitStage::Attempting, guards, this.timer);
         this.first.set(Some((this.operation)()));
         *this.state = Some(HedgeState::new(this.options.hedge, this.options.delay(), now));
     }
@@ -296,13 +300,16 @@ where
     fn launch(self: Pin<&mut Self>, now: Instant) {
         let this = self.project();
         let Some(state) = this.state else { return };
-        let Some(permits) = this.options.guards.another_of_several(|| now) else {
-            state.rejected();
-            *this.rejected = true;
-            return;
+        let permits = match this.options.guards.guards().another_of_several(|| now) {
+            Ok(permits) => permits,
+            Err(stop) => {
+                state.rejected();
+                *this.rejected = Some(stop);
+                return;
+            }
         };
         // Only after the permits are stored: the listener or the operation may panic.
-        let mut permits = held(permits, PermitStage::Admitted, this.options.guards, this.timer);
+        let mut permits = held(permits, PermitStage::Waiting, this.options.guards, this.timer);
         let number = state.count();
         let after = now.saturating_since(*this.first_started);
         this.options.emit(number, after, Action::Retry { after, source: DelaySource::Hedge }, None);
@@ -342,7 +349,7 @@ where
         mut self: Pin<&mut Self>,
         number: u32,
         started: Instant,
-        permits: &mut HeldPermits<Guards<'_>, T>,
+        permits: &mut HeldPermits<CallGuards<'_>, T>,
         result: Result<V, E>,
     ) -> Option<Hedged<V, E>> {
         let mut this = self.as_mut().project();
@@ -353,7 +360,7 @@ where
         };
         permits.record(&outcome, now);
         // An error that a rule classifies as success is still an error. A copy that fails never ends the call.
-        let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
+        let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry { .. } | Outcome::Success);
         match result {
             Ok(value) => {
                 this.options.record_latency(started, now);
@@ -365,7 +372,7 @@ where
                 Some(self.end(Ok(value), Some(number), Action::Done))
             }
             Err(error) if number == 0 && is_final => {
-                let stop = if matches!(outcome, Outcome::UnsafeToRetry(_)) {
+                let stop = if matches!(outcome, Outcome::UnsafeToRetry { .. }) {
                     StopReason::UnsafeToRetry
                 } else {
                     StopReason::Permanent
@@ -399,11 +406,20 @@ where
         }
         let error = result.as_ref().err().map(|error| error as &dyn EventError);
         this.options.emit(launched, now.saturating_since(*this.first_started), action, error);
-        Hedged { result, winner, launched, rejected: *this.rejected }
+        Hedged { result, winner, launched, rejected: this.rejected.is_some() }
     }
 }
 
 impl HedgeOptions<'_> {
+    /// Puts the guards of the retrier before those of the call, in whatever order they were set.
+    fn add_guards_of_retrier(&mut self) {
+        if let Some(retrier) = self.retrier {
+            let of_call = self.guards;
+            self.guards = retrier.call_guards();
+            self.guards.extend(&of_call);
+        }
+    }
+
     /// Returns the delay before the next copy.
     fn delay(&self) -> Duration {
         self.hedge.delay_now(self.latencies)
@@ -415,14 +431,6 @@ impl HedgeOptions<'_> {
         }
     }
 
-    /// Returns which guard has rejected a copy.
-    fn rejecting(&self, timer: &impl Clock) -> StopReason {
-        match self.guards.breaker {
-            Some(breaker) if !breaker.retry_in(&timer.now()).is_zero() => StopReason::Breaker,
-            _ => StopReason::Budget,
-        }
-    }
-
     /// Passes an event to the listeners of the retrier.
     fn emit(&self, attempt: u32, elapsed: Duration, action: Action, error: Option<&dyn EventError>) {
         if let Some(retrier) = self.retrier {
@@ -431,7 +439,7 @@ impl HedgeOptions<'_> {
                 attempt,
                 max_attempts: None,
                 elapsed,
-                budget_left: retrier.guards().budget.and_then(Budget::available),
+                budget_left: retrier.guards().available(),
                 action,
                 error,
                 retry_in: None,
@@ -446,11 +454,11 @@ impl HedgeOptions<'_> {
 fn held<'h, T: Sleep + Clone>(
     permits: Permits,
     stage: PermitStage,
-    guards: Guards<'h>,
+    guards: CallGuards<'h>,
     timer: &T,
-) -> HeldPermits<Guards<'h>, T> {
+) -> HeldPermits<CallGuards<'h>, T> {
     let mut held = HeldPermits::EMPTY;
-    let source = || if guards.is_unguarded() { None } else { Some((guards, timer.clone())) };
+    let source = || if guards.guards().is_unguarded() { None } else { Some((guards, timer.clone())) };
     held.hold(permits, stage, guards.nested, source);
     held
 }

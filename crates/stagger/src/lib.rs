@@ -17,7 +17,7 @@
 //! |---|---|
 //! | retry one async call | [`retry`](fn@retry), or [`retry_with_timer`] on another timer |
 //! | retry one blocking call | [`blocking::retry`] |
-//! | share a budget, breaker, rules and listeners between calls | [`Retrier`] |
+//! | share guards, rules and listeners between calls | [`Retrier`] |
 //! | pass `&mut` state to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
 //! | classify an error inside the operation | [`Marked`] |
 //! | convert the error of a call with `?`, whatever its type | [`RetryResultExt::boxed`] |
@@ -62,11 +62,11 @@
 //!
 //! # What it guarantees
 //!
-//! - The operation runs at least once unless the deadline has passed or a circuit breaker is open. It is called after
+//! - The operation runs at least once unless the deadline has passed or a guard rejects it. It is called after
 //!   the sleep, and its success is returned even if the call was cancelled in the meantime.
 //! - A plain call, without guards, time limits, listeners or detailed output, that succeeds on the first attempt reads
 //!   no clock, draws no random number and allocates nothing.
-//! - Dropping a future stops the call immediately and releases the permits it holds from budget and breaker.
+//! - Dropping a future stops the call immediately and releases the permits that it holds from its guards.
 //! - A call inside an attempt of another call does not retry by default, so retries do not multiply: see [`scope`].
 //! - The crate itself does not panic, and contains no `unsafe` code. Tokio panics if a call has to sleep
 //!   [where it has no timer](time::Tokio#panics).
@@ -127,9 +127,9 @@ pub mod time;
 #[doc(inline)]
 pub use stagger_core::budget;
 
-/// What budgets and breakers are: the interface of guards, the permits that they grant, [`Keyed`](crate::guard::Keyed),
-/// which has one guard per key, such as per host, the [quiet period](crate::guard::QuietPeriod) and the
-/// [pacer](crate::guard::Pacer).
+/// What budgets and breakers are: the interface of [guards](crate::guard::Guard), the permits that they grant,
+/// [`Keyed`](crate::guard::Keyed), which has one guard per key, such as per host, the
+/// [quiet period](crate::guard::QuietPeriod) and the [pacer](crate::guard::Pacer).
 pub mod guard {
     #[doc(inline)]
     pub use stagger_core::guard::*;
@@ -138,7 +138,7 @@ pub mod guard {
     pub use crate::control::keyed::Keyed;
     #[cfg(target_has_atomic = "64")]
     #[doc(inline)]
-    pub use stagger_core::pacer::{Pacer, PacerBuilder, PacerError, PacerProblem, PacerSnapshot, PacerState};
+    pub use stagger_core::pacer::{Pacer, PacerSnapshot, PacerState};
     #[cfg(target_has_atomic = "64")]
     #[doc(inline)]
     pub use stagger_core::quiet::{
@@ -166,9 +166,8 @@ pub use retrier::limits::LastAttempt;
 #[cfg(target_has_atomic = "64")]
 pub use stagger_core::breaker;
 pub use stagger_core::{
-    Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,
-    Policy, PolicyBuilder, PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, machine, policy, profile,
-    schedule, text,
+    DelaySource, FailureKind, Guard, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome, Policy, PolicyBuilder,
+    PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, machine, policy, profile, schedule, text,
 };
 pub use time::cancel::Cancel;
 pub use time::entropy::seed;

@@ -187,11 +187,11 @@ pub struct Recorded {
     pub max_attempts: Option<NonZeroU32>,
     /// The decision.
     pub action: Action,
-    /// In how long an attempt could start, if a breaker or a quiet period ended the call.
+    /// In how long an attempt could start, if a guard ended the call.
     pub retry_in: Option<Duration>,
     /// Time since the start of the call.
     pub elapsed: Duration,
-    /// Retries left in the budget, if there was one that can report it.
+    /// Retries left in the guard that had the fewest, if there was one that can report it.
     pub budget_left: Option<u64>,
     /// The error, formatted with `Debug`.
     pub error: Option<String>,

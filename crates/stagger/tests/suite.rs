@@ -15,6 +15,7 @@ mod suite {
     mod entry_points;
     mod errors;
     mod events;
+    mod guards;
     mod hedging;
     mod hints;
     mod keyed;

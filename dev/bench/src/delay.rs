@@ -8,11 +8,9 @@ use core::iter::repeat_with;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-use stagger_core::guard::{BreakerPermit, BudgetPermit, Now, Permits};
+use stagger_core::guard::{Answer, Ask, End, Now, Permit, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{
-    Breaker, BreakerOpen, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, PolicyBuilder, Seed,
-};
+use stagger_core::{FailureKind, Guard, Guards, Instant, Jitter, Outcome, Policy, PolicyBuilder, Seed};
 
 use crate::case::{Case, Role, Table};
 
@@ -172,23 +170,28 @@ fn decisions(iterations: u64, guards: &Guards<'_>) {
 fn guarded(iterations: u64) {
     let budget = CounterBudget(AtomicU64::new(1 << 40));
     let breaker = Closed(AtomicU64::new(0));
-    decisions(iterations, black_box(&Guards::none().budget(&budget).breaker(&breaker)));
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    decisions(iterations, black_box(&Guards::of(&list)));
 }
 
 /// A budget that grants one retry per token and consists of a counter only.
 #[derive(Debug)]
 struct CounterBudget(AtomicU64);
 
-impl Budget for CounterBudget {
-    fn try_acquire(&self, _kind: FailureKind, _now: &dyn Now) -> Option<BudgetPermit> {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-        Some(BudgetPermit(1))
+impl Guard for CounterBudget {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn record(&self, _permit: BudgetPermit, _outcome: &Outcome, _now: &dyn Now) {}
+    fn reserve(&self, _kind: FailureKind, _now: &dyn Now) -> Option<Permit> {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        Some(Permit(1))
+    }
 
-    fn release(&self, permit: BudgetPermit) {
-        self.0.fetch_add(permit.0, Ordering::Relaxed);
+    fn settle(&self, permit: Permit, end: End<'_>, _now: &dyn Now) {
+        if end == End::NeverMade {
+            self.0.fetch_add(permit.0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -202,23 +205,20 @@ impl Closed {
     }
 }
 
-impl Breaker for Closed {
-    fn admit(&self, _now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
-        if self.is_open() {
-            return Err(BreakerOpen { retry_in: Duration::ZERO });
-        }
-        Ok(BreakerPermit::NONE)
+impl Guard for Closed {
+    fn name(&self) -> &'static str {
+        "breaker"
     }
 
-    fn would_reject(&self, _after: Duration, _now: &dyn Now) -> bool {
+    fn ask(&self, _ask: Ask, held: Permit, _now: &dyn Now) -> Answer {
+        if self.is_open() { Answer::No { retry_in: Duration::ZERO } } else { Answer::Go(held) }
+    }
+
+    fn would_refuse(&self, _after: Duration, _latest: Option<Instant>, _now: &dyn Now) -> bool {
         self.is_open()
     }
 
-    fn retry_in(&self, _now: &dyn Now) -> Duration {
-        Duration::ZERO
-    }
-
-    fn record(&self, _permit: BreakerPermit, _outcome: &Outcome, _now: &dyn Now) {}
+    fn settle(&self, _permit: Permit, _end: End<'_>, _now: &dyn Now) {}
 }
 
 // The loop that every row of section A runs.

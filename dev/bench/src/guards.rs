@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 
 use stagger::admission::{Admission, Admit, Secret};
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
-use stagger::guard::{Keyed, Limiter, LimiterMode, LimiterPermit, Now, Pacer, QuietPeriod, Turn};
+use stagger::budget::{self, Adaptive, Concurrent, Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens};
+use stagger::guard::{Answer, Ask, End, Keyed, Now, Pacer, Permit, QuietPeriod};
 use stagger::hedge::{Hedge, HedgeState, Latencies};
 use stagger::time::{Clock as _, SystemClock};
-use stagger::{Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Retrier, Seed, policy};
+use stagger::{FailureKind, Guard, Instant, Outcome, Policy, Ratio, Retrier, Seed, policy};
 use stagger_lease::claim::Limits;
 use stagger_lease::ledger::{Counted, Ledger};
 
@@ -102,8 +102,7 @@ fn withdraw(iterations: u64) {
 // The cost of the guards of this project, behind `dyn` as in a call.
 
 const COUNTING: [&str; 5] = ["Tokens", "Lifetime", "Throttle", "Concurrent", "CircuitBreaker, consecutive failures"];
-const PERMITS: [&str; 4] =
-    ["Tokens: try_acquire", "Lifetime: try_acquire", "Throttle: try_acquire", "Concurrent: try_acquire"];
+const PERMITS: [&str; 4] = ["Tokens: reserve", "Lifetime: reserve", "Throttle: reserve", "Concurrent: reserve"];
 
 const CLOCK: &str = "reads the clock";
 const SEED: Seed = Seed::new(7);
@@ -125,64 +124,64 @@ fn stagger_cases() -> Vec<Case> {
     let success = |name, run| row(Table::GuardsSuccess, name, run);
     let failure = |name, run| row(Table::GuardsFailure, name, run);
     vec![
-        success(COUNTING[0], |n| call(n, shared!(Tokens, Tokens::new()), &Outcome::Success)),
-        success(COUNTING[1], |n| call(n, shared!(Lifetime, Lifetime::new()), &Outcome::Success)),
-        success(COUNTING[2], |n| call(n, shared!(Throttle, throttle()), &Outcome::Success)),
-        success(COUNTING[3], |n| call(n, shared!(Concurrent, Concurrent::new()), &Outcome::Success)),
-        success("SuccessRate", |n| call(n, shared!(SuccessRate, SuccessRate::new()), &Outcome::Success)),
-        success("ControlledBudget around Tokens", |n| {
-            call(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(Tokens::new())), &Outcome::Success)
+        success(COUNTING[0], |n| attempt(n, shared!(Tokens, Tokens::new()), &Outcome::Success)),
+        success(COUNTING[1], |n| attempt(n, shared!(Lifetime, Lifetime::new()), &Outcome::Success)),
+        success(COUNTING[2], |n| attempt(n, shared!(Throttle, throttle()), &Outcome::Success)),
+        success(COUNTING[3], |n| attempt(n, shared!(Concurrent, Concurrent::new()), &Outcome::Success)),
+        success("SuccessRate", |n| attempt(n, shared!(SuccessRate, SuccessRate::new()), &Outcome::Success)),
+        success("Controlled around Tokens", |n| {
+            attempt(n, shared!(ControlledTokens, controlled(Tokens::new())), &Outcome::Success);
         }),
-        success("Window", |n| call(n, shared!(budget::Window, budget::Window::new()), &Outcome::Success)).note(CLOCK),
-        success("Adaptive", |n| call(n, shared!(Adaptive, Adaptive::new(SEED)), &Outcome::Success)).note(CLOCK),
-        success(COUNTING[4], |n| admit_and_record(n, shared!(CircuitBreaker, consecutive(5)), &Outcome::Success)),
+        success("Window", |n| attempt(n, shared!(budget::Window, budget::Window::new()), &Outcome::Success))
+            .note(CLOCK),
+        success("Adaptive", |n| attempt(n, shared!(Adaptive, Adaptive::new(SEED)), &Outcome::Success)).note(CLOCK),
+        success(COUNTING[4], |n| attempt(n, shared!(CircuitBreaker, consecutive(5)), &Outcome::Success)),
         success("CircuitBreaker, the last 100 calls", |n| {
-            admit_and_record(n, shared!(CircuitBreaker, ratio(Window::Calls(100))), &Outcome::Success);
+            attempt(n, shared!(CircuitBreaker, ratio(Window::Calls(100))), &Outcome::Success);
         }),
         success("CircuitBreaker, the last 10 s", |n| {
-            admit_and_record(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
+            attempt(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
         })
         .note(CLOCK),
-        success("QuietPeriod, open", |n| take_turn(n, shared!(QuietPeriod, QuietPeriod::new())))
+        success("QuietPeriod, open", |n| attempt(n, shared!(QuietPeriod, QuietPeriod::new()), &Outcome::Success))
             .note("reads the clock once in 32"),
-        success("Pacer, passive", |n| take_turn(n, shared!(Pacer, Pacer::new()))),
-        success("Pacer, active, observed", |n| take_turn(n, refused(shared!(Pacer, pacing())))).note(CLOCK),
+        success("Pacer, passive", |n| attempt(n, shared!(Pacer, Pacer::new()), &Outcome::Success)),
         success("a call of a Retrier without guards", |n| call_with(n, shared!(Retrier, Retrier::new(CALLS)))),
         success("a call of a Retrier with a QuietPeriod, open", |n| {
-            call_with(n, shared!(Retrier, Retrier::new(CALLS).quiet_period(QuietPeriod::new())));
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).guard(QuietPeriod::new())));
         })
         .note("reads the clock once a second more"),
         success("a call of a Retrier with Tokens", |n| {
             call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new())));
         }),
-        success("a call of a Retrier with Tokens and a QuietPeriod, open", |n| {
-            call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new()).quiet_period(QuietPeriod::new())));
+        success("a call of a Retrier with a QuietPeriod, open, and Tokens", |n| {
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).guard(QuietPeriod::new()).budget(Tokens::new())));
         })
         .note("reads the clock once a second more"),
-        success("a call of a Retrier with Tokens and a Pacer, passive", |n| {
-            call_with(n, shared!(Retrier, Retrier::new(CALLS).budget(Tokens::new()).pacer(Pacer::new())));
+        success("a call of a Retrier with a Pacer, passive, and Tokens", |n| {
+            call_with(n, shared!(Retrier, Retrier::new(CALLS).guard(Pacer::new()).budget(Tokens::new())));
         }),
         success("hedge after a fixed delay", |n| hedged(n, Hedge::after(Duration::from_millis(200)))),
         success("hedge at the 95th percentile", |n| hedged(n, at_p95())),
-        failure(PERMITS[0], |n| try_acquire(n, shared!(Tokens, plenty()))),
-        failure(PERMITS[1], |n| try_acquire(n, shared!(Lifetime, valid(Lifetime::with(Ratio::percent(10), PLENTY))))),
-        failure(PERMITS[2], |n| try_acquire(n, shared!(Throttle, throttle()))).note("deducts nothing"),
-        failure(PERMITS[3], |n| try_acquire(n, shared!(Concurrent, valid(Concurrent::with(Ratio::ZERO, PLENTY))))),
-        failure("SuccessRate: try_acquire", |n| try_acquire(n, shared!(SuccessRate, SuccessRate::new())))
+        failure(PERMITS[0], |n| reserve(n, shared!(Tokens, plenty()))),
+        failure(PERMITS[1], |n| reserve(n, shared!(Lifetime, valid(Lifetime::with(Ratio::percent(10), PLENTY))))),
+        failure(PERMITS[2], |n| reserve(n, shared!(Throttle, throttle()))).note("deducts nothing"),
+        failure(PERMITS[3], |n| reserve(n, shared!(Concurrent, valid(Concurrent::with(Ratio::ZERO, PLENTY))))),
+        failure("SuccessRate: reserve", |n| reserve(n, shared!(SuccessRate, SuccessRate::new())))
             .note("deducts nothing"),
-        failure("ControlledBudget around Tokens: try_acquire", |n| {
-            try_acquire(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(plenty())))
+        failure("Controlled around Tokens: reserve", |n| {
+            reserve(n, shared!(ControlledTokens, controlled(plenty())));
         }),
-        failure("Window: try_acquire", |n| try_acquire(n, shared!(budget::Window, window()))).note(CLOCK),
-        failure("Adaptive: try_acquire", |n| try_acquire(n, shared!(Adaptive, Adaptive::new(SEED))))
+        failure("Window: reserve", |n| reserve(n, shared!(budget::Window, window()))).note(CLOCK),
+        failure("Adaptive: reserve", |n| reserve(n, shared!(Adaptive, Adaptive::new(SEED))))
             .note("reads the clock; rejects"),
         failure("CircuitBreaker, consecutive failures: a failure", |n| {
-            admit_and_record(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
+            attempt(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
         }),
-        failure("the tokens of a fleet, with a lease in hand: try_acquire", |n| {
+        failure("the tokens of a fleet, with a lease in hand: reserve", |n| {
             let ledger = shared!(Ledger, in_hand());
             for _ in 0..n {
-                black_box(&FLEET.try_acquire(black_box(ledger), || ()));
+                black_box(&FLEET.reserve(black_box(ledger), || ()));
             }
         })
         .note("what `SharedTokens` does in a process"),
@@ -193,9 +192,9 @@ fn stagger_cases() -> Vec<Case> {
             }
         })
         .note("one of 1,000 keys"),
-        failure("Keyed, a key that it has: of and Tokens::try_acquire", |n| keyed(n, shared!(Hosts, hosts()), |_| 7))
+        failure("Keyed, a key that it has: of and Tokens::reserve", |n| keyed(n, shared!(Hosts, hosts()), |_| 7))
             .note("one of 1,000 keys; reads the clock"),
-        failure("Keyed, a new key: of and Tokens::try_acquire", |n| keyed(n, shared!(Hosts, hosts()), |n| 1_000 + n))
+        failure("Keyed, a new key: of and Tokens::reserve", |n| keyed(n, shared!(Hosts, hosts()), |n| 1_000 + n))
             .note("replaces the least recently used of 32 of 1,000; reads the clock"),
         failure("CircuitBreaker, open: a rejection", |n| rejected(n, shared!(CircuitBreaker, open()))).note(CLOCK),
     ]
@@ -233,6 +232,12 @@ fn valid<G, E: core::fmt::Debug>(guard: Result<G, E>) -> G {
     guard.expect("valid settings")
 }
 
+type ControlledTokens = Controlled<Box<Tokens>, RetryControl>;
+
+fn controlled(tokens: Tokens) -> ControlledTokens {
+    Controlled::new(Box::new(tokens), RetryControl::new())
+}
+
 fn throttle() -> Throttle {
     valid(Throttle::new(10, Ratio::percent(10)))
 }
@@ -264,45 +269,25 @@ fn at_p95() -> Hedge {
 
 fn open() -> CircuitBreaker {
     let breaker = consecutive(1);
-    admit_and_record(1, &breaker, &Outcome::TRANSIENT);
+    attempt(1, &breaker, &Outcome::TRANSIENT);
     breaker
 }
 
-/// Creates a pacer that calls do not have to wait for: it only observes.
-fn pacing() -> Pacer {
-    valid(Pacer::builder().mode(LimiterMode::Observe).build())
-}
-
-/// Lets the server refuse a call before each run: between two runs the pacer becomes passive.
-fn refused(pacer: &'static Pacer) -> &'static Pacer {
-    pacer.record(LimiterPermit::NONE, &Outcome::throttled(None), &Present);
-    pacer
-}
-
-/// Runs the limiter's operations of an attempt that succeeds.
-fn take_turn(iterations: u64, limiter: &dyn Limiter) {
-    let limiter = black_box(limiter);
+/// Runs a guard's operations of a first attempt with this outcome.
+fn attempt(iterations: u64, guard: &dyn Guard, outcome: &Outcome) {
+    let guard = black_box(guard);
     for _ in 0..iterations {
-        if let Turn::Now(permit) = limiter.admit(LimiterPermit::NONE, None, &Present) {
-            limiter.record(permit, &Outcome::Success, &Present);
+        if let Answer::Go(permit) = guard.ask(Ask::FIRST, Permit::NONE, &Present) {
+            guard.settle(permit, End::Made(outcome), &Present);
         }
     }
 }
 
-/// Runs the budget operations of a first attempt with this outcome.
-fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
-    let budget = black_box(budget);
+/// Runs a guard's operation of a retry.
+fn reserve(iterations: u64, guard: &dyn Guard) {
+    let guard = black_box(guard);
     for _ in 0..iterations {
-        let permit = budget.on_first_attempt(&Present);
-        budget.record(permit, outcome, &Present);
-    }
-}
-
-/// Runs the budget operation of a retry.
-fn try_acquire(iterations: u64, budget: &dyn Budget) {
-    let budget = black_box(budget);
-    for _ in 0..iterations {
-        black_box(&budget.try_acquire(FailureKind::Transient, &Present));
+        black_box(&guard.reserve(FailureKind::Transient, &Present));
     }
 }
 
@@ -310,7 +295,7 @@ type Hosts = Keyed<u64, Tokens>;
 
 /// Creates a collection that is full, with 1,000 keys.
 fn hosts() -> Hosts {
-    let hosts = Keyed::budgets(Tokens::new);
+    let hosts = Keyed::guards(Tokens::new);
     for key in 0..1_000 {
         let _ = hosts.of(&key, Instant::ZERO);
     }
@@ -324,24 +309,15 @@ fn keyed(iterations: u64, hosts: &Hosts, key: fn(u64) -> u64) {
     let (hosts, first) = (black_box(hosts), CALLS.fetch_add(iterations, Ordering::Relaxed));
     for number in first..first + iterations {
         let budget = hosts.of(&key(number), Present.now());
-        black_box(&budget.try_acquire(FailureKind::Transient, &Present));
+        black_box(&budget.reserve(FailureKind::Transient, &Present));
     }
 }
 
-/// Runs the breaker operations of an attempt with this outcome.
-fn admit_and_record(iterations: u64, breaker: &dyn Breaker, outcome: &Outcome) {
-    let breaker = black_box(breaker);
+/// Asks a guard that rejects.
+fn rejected(iterations: u64, guard: &dyn Guard) {
+    let guard = black_box(guard);
     for _ in 0..iterations {
-        if let Ok(permit) = breaker.admit(&Present) {
-            breaker.record(permit, outcome, &Present);
-        }
-    }
-}
-
-fn rejected(iterations: u64, breaker: &dyn Breaker) {
-    let breaker = black_box(breaker);
-    for _ in 0..iterations {
-        black_box(&breaker.admit(&Present));
+        black_box(&guard.ask(Ask::FIRST, Permit::NONE, &Present));
     }
 }
 

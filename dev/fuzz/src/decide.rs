@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use arbitrary::Arbitrary;
 use stagger_core::{
-    DelaySource, FailureKind, Guards, HintMode, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason,
-    guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+    DelaySource, FailureKind, Guard, Guards, HintMode, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint,
+    StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::guards::FuzzedGuard;
@@ -19,8 +19,8 @@ pub struct Input {
     seed: u64,
     start: u64,
     deadline: Option<u64>,
-    budget: Option<u64>,
-    breaker: Option<u64>,
+    /// The answers of each guard.
+    guards: [Option<u64>; 4],
     nested: bool,
     events: Vec<Event>,
 }
@@ -29,6 +29,8 @@ pub struct Input {
 struct Event {
     clock: ClockStep,
     outcome: AnyOutcome,
+    /// How often the driver asks for a turn at most, before it begins.
+    turns: u8,
     /// Whether the caller drops the call during the attempt.
     dropped: bool,
 }
@@ -68,16 +70,11 @@ enum AnyHint {
 /// Runs the call and checks each decision.
 pub fn check(input: &Input) {
     let Ok(policy) = input.policy.build() else { return };
-    let (budget, breaker) = (input.budget.map(FuzzedGuard::new), input.breaker.map(FuzzedGuard::new));
-    let mut guards = Guards::none().nested(if input.nested { NestedRetries::Disable } else { NestedRetries::Allow });
-    if let Some(budget) = &budget {
-        guards = guards.budget(budget);
-    }
-    if let Some(breaker) = &breaker {
-        guards = guards.breaker(breaker);
-    }
+    let fuzzed: Vec<_> = input.guards.into_iter().flatten().map(FuzzedGuard::new).collect();
+    let list: Vec<&dyn Guard> = fuzzed.iter().map(|guard| guard as &dyn Guard).collect();
+    let guards = Guards::of(&list).nested(if input.nested { NestedRetries::Disable } else { NestedRetries::Allow });
     Call { policy, input, guards, now: Cell::new(Instant::from_nanos(input.start)), reads: Cell::new(0) }.run();
-    for guard in [&budget, &breaker].into_iter().flatten() {
+    for guard in &fuzzed {
         assert_eq!(guard.outstanding(), 0, "every permit is returned exactly once");
     }
 }
@@ -103,7 +100,18 @@ impl Call<'_> {
         for event in &self.input.events {
             self.now.set(self.after(&event.clock));
             let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
-            let begun = retry.begin(permit, || self.read(), &self.guards);
+            let mut turn = Ok(Duration::from_nanos(1));
+            for _ in 0..event.turns % 4 {
+                if turn.is_ok_and(|wait| !wait.is_zero()) {
+                    turn = retry.turn(&mut permit, || self.read(), &self.guards);
+                    self.read_at_most_once();
+                }
+            }
+            let begun = match turn {
+                Ok(Duration::ZERO) => Ok(permit),
+                Ok(_) => retry.begin(permit, || self.read(), &self.guards),
+                Err(stop) => Err(stop),
+            };
             self.read_at_most_once();
             permit = match begun {
                 Ok(permit) => permit,
@@ -111,7 +119,7 @@ impl Call<'_> {
                     let passed = deadline.is_some_and(|deadline| self.now.get() >= deadline);
                     return assert!(passed, "the deadline has not passed");
                 }
-                Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (StopReason::Breaker, true)),
+                Err(stop) => return assert_eq!(stop, StopReason::Guard(FuzzedGuard::NAME)),
             };
             let (outcome, lived) = event.outcome.outcome();
             let repeated = retry.attempt() == made;
@@ -146,7 +154,7 @@ impl Call<'_> {
             );
             permit = granted;
         }
-        self.guards.release(permit);
+        self.guards.release(permit, || self.now.get());
     }
 
     fn read(&self) -> Instant {
@@ -181,8 +189,7 @@ impl Call<'_> {
                     StopReason::Elapsed => self.policy.max_elapsed().is_some(),
                     StopReason::Deadline => self.input.deadline.is_some(),
                     StopReason::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
-                    StopReason::Budget => self.guards.budget.is_some(),
-                    StopReason::Breaker => self.guards.breaker.is_some(),
+                    StopReason::Guard(name) => *name == FuzzedGuard::NAME,
                     StopReason::Nested => self.input.nested,
                     StopReason::Exhausted => self.policy.bounds(1).is_none(),
                     _ => false,

@@ -1,13 +1,12 @@
-//! A budget and a breaker whose answers come from the fuzzer and that count permits.
+//! A guard whose answers come from the fuzzer and that counts permits.
 
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 
-use stagger_core::{
-    Breaker, BreakerOpen, Budget, FailureKind, Outcome, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
-};
+use stagger_core::guard::{Answer, Ask, End, Now, Permit};
+use stagger_core::{FailureKind, Guard, Instant};
 
-/// A guard that grants or rejects by the bits of a number, one after another, and counts outstanding permits.
+/// A guard that answers by the bits of a number, one after another, and counts outstanding permits and places.
 #[derive(Debug, Default)]
 pub(crate) struct FuzzedGuard {
     answers: AtomicU64,
@@ -15,11 +14,13 @@ pub(crate) struct FuzzedGuard {
 }
 
 impl FuzzedGuard {
+    pub(crate) const NAME: &'static str = "fuzzed";
+
     pub(crate) fn new(answers: u64) -> Self {
         Self { answers: AtomicU64::new(answers), ..Self::default() }
     }
 
-    /// Returns the number of permits that were granted and not returned.
+    /// Returns the number of permits that were granted and not settled.
     pub(crate) fn outstanding(&self) -> i64 {
         self.outstanding.load(Ordering::Relaxed)
     }
@@ -30,56 +31,49 @@ impl FuzzedGuard {
         answers & 1 == 1
     }
 
-    fn grant(&self) -> u64 {
+    /// Returns the permit that is held, or a new one.
+    fn granted(&self, held: Permit) -> Permit {
+        if held != Permit::NONE {
+            return held;
+        }
         self.outstanding.fetch_add(1, Ordering::Relaxed);
-        1
+        Permit(1)
     }
 
-    /// Takes a permit back. A permit that no guard granted counts as 0.
-    fn take_back(&self, granted: u64) {
+    /// Takes a permit back. No permit counts as 0.
+    fn take_back(&self, Permit(granted): Permit) {
         self.outstanding.fetch_sub(granted.cast_signed(), Ordering::Relaxed);
     }
 }
 
-impl Budget for FuzzedGuard {
-    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
-        BudgetPermit(self.grant())
+impl Guard for FuzzedGuard {
+    fn name(&self) -> &'static str {
+        Self::NAME
     }
 
-    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+    fn ask(&self, _: Ask, held: Permit, now: &dyn Now) -> Answer {
         now.now();
-        self.next_answer().then(|| BudgetPermit(self.grant()))
-    }
-
-    fn record(&self, permit: BudgetPermit, _: &Outcome, _: &dyn Now) {
-        self.take_back(permit.0);
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.take_back(permit.0);
-    }
-}
-
-impl Breaker for FuzzedGuard {
-    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
-        now.now();
-        if self.next_answer() {
-            Ok(BreakerPermit(self.grant()))
-        } else {
-            Err(BreakerOpen { retry_in: Duration::from_secs(1) })
+        let (first, second) = (self.next_answer(), self.next_answer());
+        match (first, second) {
+            (true, _) => Answer::Go(self.granted(held)),
+            (false, true) => Answer::Wait { after: Duration::from_secs(1), permit: self.granted(held) },
+            (false, false) => {
+                self.take_back(held);
+                Answer::No { retry_in: Duration::from_secs(1) }
+            }
         }
     }
 
-    fn would_reject(&self, _: Duration, _: &dyn Now) -> bool {
+    fn reserve(&self, _: FailureKind, now: &dyn Now) -> Option<Permit> {
+        now.now();
+        if self.next_answer() { Some(self.granted(Permit::NONE)) } else { None }
+    }
+
+    fn would_refuse(&self, _: Duration, _: Option<Instant>, _: &dyn Now) -> bool {
         !self.next_answer()
     }
 
-    fn retry_in(&self, now: &dyn Now) -> Duration {
-        now.now();
-        Duration::from_secs(1)
-    }
-
-    fn record(&self, permit: BreakerPermit, _: &Outcome, _: &dyn Now) {
-        self.take_back(permit.0);
+    fn settle(&self, permit: Permit, _: End<'_>, _: &dyn Now) {
+        self.take_back(permit);
     }
 }

@@ -1,7 +1,7 @@
 //! What a process claims, what the store replies, and how a retry takes from a lease.
 
 use stagger_core::Outcome;
-use stagger_core::guard::{BudgetPermit, ServerHealth};
+use stagger_core::guard::{Permit, ServerHealth};
 
 use crate::ledger::Ledger;
 
@@ -120,20 +120,20 @@ pub struct Lease {
 /// Takes the cost of a retry out of the ledger if the process holds it. Calls `report` once when the process begins to
 /// run short of tokens: it reports early then, as its allowance permits.
 #[inline]
-pub fn try_acquire(ledger: &Ledger, cost: u64, report: impl FnOnce()) -> Option<BudgetPermit> {
+pub fn reserve(ledger: &Ledger, cost: u64, report: impl FnOnce()) -> Option<Permit> {
     let is_granted = ledger.try_spend(cost);
     if ledger.is_newly_short(2 * cost) {
         report();
     }
-    if is_granted { Some(BudgetPermit(cost)) } else { None }
+    if is_granted { Some(Permit(cost)) } else { None }
 }
 
-/// What acquires, settles and counts the retries of one target.
+/// What reserves, settles and counts the retries of one target.
 impl Limits {
-    /// Takes the cost of a retry as [`try_acquire`] does.
+    /// Takes the cost of a retry as [`reserve`] does.
     #[inline]
-    pub fn try_acquire(&self, ledger: &Ledger, report: impl FnOnce()) -> Option<BudgetPermit> {
-        try_acquire(ledger, self.cost, report)
+    pub fn reserve(&self, ledger: &Ledger, report: impl FnOnce()) -> Option<Permit> {
+        reserve(ledger, self.cost, report)
     }
 
     /// Counts the reward if the outcome shows a healthy server.

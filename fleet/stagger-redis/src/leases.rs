@@ -10,7 +10,7 @@ use stagger_lease::window::account::WindowAccount;
 use stagger_lease::window::claim::{WindowClaim, WindowLease, WindowLimits};
 
 use crate::keys::Keys;
-use crate::registry::{Guard, Registry};
+use crate::registry::{Registry, Target};
 
 /// One budget of a fleet in this process: a token bucket, or a window.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl<L> BudgetTarget<L> {
     }
 }
 
-impl<L: Leased> Guard for BudgetTarget<L> {
+impl<L: Leased> Target for BudgetTarget<L> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -4,7 +4,7 @@
 //! Fleet ──────────────────────► FleetHandle ──► Registry ◄── Task, which ends when the last
 //! SharedTokens, … ─► GuardHandle ─────┘            │          FleetHandle is dropped
 //!                        │                         ▼
-//!                        └──────► a Guard ◄── Entry, forgotten when its lease was handed back
+//!                        └──────► a Target ◄── Entry, forgotten when its lease was handed back
 //! ```
 
 use core::any::Any;
@@ -25,7 +25,7 @@ use crate::error::SettingsProblem;
 const MOST_GUARDS: usize = 64;
 
 /// What the handles and the task share of one guard. The registry knows no kind of guard: it finds them by their type.
-pub(crate) trait Guard: Any + Send + Sync {
+pub(crate) trait Target: Any + Send + Sync {
     fn name(&self) -> &str;
 
     /// Returns whether both have the same settings.
@@ -41,12 +41,12 @@ struct Entry {
 
 impl Entry {
     /// Returns the guard if it is of this kind.
-    fn guard<T: Guard>(&self) -> Option<Arc<T>> {
+    fn guard<T: Target>(&self) -> Option<Arc<T>> {
         Arc::clone(&self.guard).downcast().ok()
     }
 
     /// Returns the handle of the guard if it is of this kind, and in use.
-    fn handle<T: Guard>(&self) -> Option<Arc<GuardHandle<T>>> {
+    fn handle<T: Target>(&self) -> Option<Arc<GuardHandle<T>>> {
         if self.guard.is::<T>() { self.handle.upgrade()?.downcast().ok() } else { None }
     }
 
@@ -133,7 +133,7 @@ impl Registry {
     }
 
     /// Returns a handle of the guard of this kind with the name of this one, which is added if it is new.
-    pub(crate) fn hold<T: Guard>(fleet: &Arc<FleetHandle>, guard: T) -> Result<Arc<GuardHandle<T>>, SettingsProblem> {
+    pub(crate) fn hold<T: Target>(fleet: &Arc<FleetHandle>, guard: T) -> Result<Arc<GuardHandle<T>>, SettingsProblem> {
         let registry = &fleet.0;
         let mut guards = registry.lock();
         for entry in guards.iter() {
@@ -156,7 +156,7 @@ impl Registry {
     }
 
     /// Calls `f` with each guard of this kind, and whether it is still in use.
-    pub(crate) fn for_each<T: Guard>(&self, mut f: impl FnMut(&Arc<T>, bool)) {
+    pub(crate) fn for_each<T: Target>(&self, mut f: impl FnMut(&Arc<T>, bool)) {
         for entry in self.lock().iter() {
             if let Some(guard) = entry.guard() {
                 f(&guard, entry.is_used());
@@ -165,14 +165,14 @@ impl Registry {
     }
 
     /// Returns the guards of this kind that are in use, and forgets the others.
-    pub(crate) fn used<T: Guard>(&self) -> Vec<Arc<T>> {
+    pub(crate) fn used<T: Target>(&self) -> Vec<Arc<T>> {
         let mut guards = self.lock();
         guards.retain(|entry| entry.is_used() || !entry.guard.is::<T>());
         guards.iter().filter_map(Entry::guard).collect()
     }
 
     /// Forgets a guard whose lease was handed back.
-    pub(crate) fn forget<T: Guard>(&self, guard: &Arc<T>) {
+    pub(crate) fn forget<T: Target>(&self, guard: &Arc<T>) {
         // Addresses alone are compared: the entry has no type.
         self.lock().retain(|entry| Arc::as_ptr(&entry.guard).cast::<()>() != Arc::as_ptr(guard).cast());
     }

@@ -29,7 +29,7 @@ use crate::keys::{controls_key, processes_key};
 use crate::leases::{Claimed, Leases, Moment};
 use crate::observe;
 use crate::observe::{FleetEvent, Listener};
-use crate::registry::{Guard, Registry};
+use crate::registry::{Registry, Target};
 use crate::script::{self, Exchange, Replies, Reply};
 
 /// What the task is created with.
@@ -411,7 +411,7 @@ impl TaskState {
 
 /// Takes over the guards of one kind that share a view, and returns whether to report early: one is new, or has news.
 /// At the end of the process it still leaves those that it had.
-fn take_views<T: Guard>(registry: &Registry, known: &mut Vec<Arc<T>>, has_news: impl Fn(&T) -> bool) -> bool {
+fn take_views<T: Target>(registry: &Registry, known: &mut Vec<Arc<T>>, has_news: impl Fn(&T) -> bool) -> bool {
     let former = core::mem::take(known);
     *known = if registry.is_closed() { former.clone() } else { registry.used() };
     let is_new = |guard: &Arc<T>| !former.iter().any(|former| Arc::ptr_eq(former, guard));

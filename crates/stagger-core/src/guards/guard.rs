@@ -1,80 +1,111 @@
-//! Guards: budgets and circuit breakers, which calls share, and the permits that they issue.
+//! Guards: what calls share, and what can let an attempt wait or reject it.
 
 use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 
 use super::now::Unread;
+use crate::machine::decision::StopReason;
 use crate::numbers::instant::Instant;
-use crate::numbers::message::words;
 use crate::outcome::{FailureKind, Outcome};
 
-#[cfg(target_has_atomic = "64")]
-pub use super::hold::LimiterMode;
 pub use super::now::Now;
 pub use crate::outcome::ServerHealth;
 
-/// A shared allowance for retries. It bounds the retries of all calls together, which backoff cannot.
+/// What calls share, and what can let an attempt wait or reject it: a budget, a circuit breaker, a quiet period, a
+/// pacer, or one of your own. Every guard has the same life: *ask*, *permit*, *settle*.
 ///
-/// The budget grants a permit *before* the sleep, so that many sleeping calls cannot wake up together to a budget that
-/// is used up. Each permit is settled exactly once: by [`release`](Self::release) if the attempt was never made,
-/// otherwise by [`record`](Self::record) with its outcome. Implementations take `&self` and are shared by all calls to
-/// a target.
+/// ```text
+///                     ┌────────────── wait, keeping the place ◀─┐
+///                     ▼                                         │
+///   first attempt ─▶ ask ──▶ go, with a permit ─▶ attempt ─▶ settle: made, with its outcome
+///                     ▲ │                            │
+///                     │ └▶ no: the call ends         └ fails ─▶ would_refuse? ─▶ reserve ─▶ sleep ─┐
+///                     └────────────────────────────────────────────────────────────────────────────┘
+/// ```
+///
+/// A permit is a number whose meaning is known to the guard alone. Each is settled exactly once, whatever happens to
+/// the call. Guards take `&self`, are shared by all calls to a target, and neither block nor sleep: a call that has to
+/// wait is told for how long, and asks again.
+///
+/// Only [`name`](Self::name) and [`settle`](Self::settle) are required: a guard that does nothing else lets every
+/// attempt start, and is told how each ended.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a retry budget",
-    label = "expected a type that implements `Budget`",
-    note = "a retrier owns its budget: pass it by value, or share it as an `Arc` with `.shared_budget(..)`"
+    message = "`{Self}` is not a guard",
+    label = "expected a type that implements `Guard`, such as `Tokens`, `CircuitBreaker` or `QuietPeriod`",
+    note = "a retrier owns its guards: pass one by value, or share it as an `Arc` with `.shared_guard(..)`"
 )]
-pub trait Budget: fmt::Debug + Send + Sync {
-    /// Records that the first attempt of a call is about to be made, and returns its permit. A first attempt is never
-    /// rejected. Budgets that count attempts or calls in flight count it here. The permit is settled like that of a
-    /// retry. Default: returns [`BudgetPermit::NONE`].
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        let _ = now;
-        BudgetPermit::NONE
+pub trait Guard: fmt::Debug + Send + Sync {
+    /// Returns one lower-case word for stop reasons, events and metrics, such as `budget`.
+    fn name(&self) -> &'static str;
+
+    /// Asks to start an attempt now. `held` is what the attempt has of this guard: the permit of its
+    /// [reservation](Self::reserve), the place of an attempt that waits, or [`Permit::NONE`]. Default: goes with it.
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        let _ = (ask, now);
+        Answer::Go(held)
     }
 
-    /// Acquires a permit for one retry after a failure of this kind, or returns `None` if the budget rejects the retry.
-    /// A permit that [`release`](Self::release) is to give back must differ from [`BudgetPermit::NONE`].
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit>;
+    /// Reserves a retry after a failure of this kind, before it is slept for, so that many sleeping calls cannot wake
+    /// up together to an allowance that is used up. `None` if there is none left: the call ends. Default: no permit.
+    ///
+    /// All guards have answered [`would_refuse`](Self::would_refuse) before, so nothing but another reservation can
+    /// prevent the retry. A permit that is to be given back must differ from [`Permit::NONE`].
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
+        let _ = (kind, now);
+        Some(Permit::NONE)
+    }
 
-    /// Records the outcome of the attempt that `permit` was granted for.
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now);
+    /// Returns whether an attempt that is due `after` from now, and must start by `latest`, would certainly be
+    /// rejected. Changes nothing. Default: false.
+    fn would_refuse(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+        let _ = (after, latest, now);
+        false
+    }
 
-    /// Releases the permit of an attempt that was never made.
-    fn release(&self, permit: BudgetPermit);
+    /// Settles the permit of an attempt. An attempt that was made is reported even if it has no permit; one that was
+    /// not made only if it has.
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now);
 
-    /// Returns how many retries are available now, for events and metrics; `None` (the default) if the budget has no
-    /// such number.
+    /// Returns how long a call that asked now would wait or be rejected; zero if it could start. Changes nothing.
+    /// Default: zero.
+    fn retry_in(&self, now: &dyn Now) -> Duration {
+        let _ = now;
+        Duration::ZERO
+    }
+
+    /// Returns how many retries it would grant now, for events and metrics; `None` (the default) if it has no such
+    /// number.
     fn available(&self) -> Option<u64> {
         None
     }
 
-    /// Returns whether the budget never rejects a retry. Layers that share such a budget are not bounded together, so
-    /// the inner layer [does not retry](NestedRetries::ShareBudget). Default: false.
-    fn is_unlimited(&self) -> bool {
+    /// Returns whether its [reservations](Self::reserve) bound the retries of all layers that share it: see
+    /// [`NestedRetries::ShareBudget`]. Their permits then differ from [`Permit::NONE`], because the first attempt of a
+    /// nested call, which has none, is not reported. Default: false.
+    fn bounds_retries(&self) -> bool {
         false
     }
 
-    /// Returns whether the budget has nothing to remember: a new one with the same settings would grant no retry that
-    /// this one would reject. A collection of budgets by key can then replace it. Default: false.
+    /// Returns whether it has nothing to remember: a new one with the same settings would answer every question as this
+    /// one does, now and after the same further outcomes. A collection of guards by key can then replace it. Default:
+    /// false.
     fn is_at_rest(&self, now: &dyn Now) -> bool {
         let _ = now;
         false
     }
 
-    /// Returns whether the budget must be told of every call. If not, a client that has one budget per target creates a
-    /// target's budget when a call to it fails, and removes it when it is [at rest](Self::is_at_rest) again.
+    /// Returns whether it must be told of every call. If not, a client that has one guard per target creates a target's
+    /// guard when a call to it fails, and removes it when it is [at rest](Self::is_at_rest) again.
     ///
-    /// Return false only if [`on_first_attempt`](Self::on_first_attempt) always returns [`BudgetPermit::NONE`] and
-    /// changes nothing, and if [`record`](Self::record) with that permit changes nothing for [`Outcome::Cancelled`],
-    /// nor, while the budget is at rest, for an outcome that shows a [healthy](ServerHealth::Healthy) server. Default:
-    /// true.
+    /// Return false only if a guard that is at rest lets every attempt start without a permit, and changes nothing when
+    /// one ends as cancelled or shows a [healthy](ServerHealth::Healthy) server. Default: true.
     fn needs_every_call(&self) -> bool {
         true
     }
 
-    /// Returns a new budget with the same settings, for clients that have one budget per target; `None` (the default)
-    /// if the targets are to share this one.
+    /// Returns a new guard with the same settings, for clients that have one per target; `None` (the default) if the
+    /// targets are to share this one.
     fn fresh(&self) -> Option<Self>
     where
         Self: Sized,
@@ -83,157 +114,101 @@ pub trait Budget: fmt::Debug + Send + Sync {
     }
 }
 
-/// A circuit breaker: rejects calls to a server that is known to be down.
-///
-/// Each permit is settled exactly once by [`record`](Self::record). For an attempt that was not completed the outcome
-/// is [`Outcome::Cancelled`], which counts neither as success nor as failure.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a circuit breaker",
-    label = "expected a type that implements `Breaker`",
-    note = "a retrier owns its breaker: pass it by value, or share it as an `Arc` with `.shared_breaker(..)`"
-)]
-pub trait Breaker: fmt::Debug + Send + Sync {
-    /// Admits an attempt, or rejects it. A half-open breaker counts its probes here.
-    ///
-    /// # Errors
-    /// [`BreakerOpen`] with the time for which the breaker stays open.
-    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen>;
-
-    /// Returns how long the breaker stays open; zero if it would admit an attempt now. Changes nothing.
-    fn retry_in(&self, now: &dyn Now) -> Duration;
-
-    /// Returns whether an attempt that starts `after` from now would be rejected. Changes nothing.
-    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool;
-
-    /// Records the outcome of the attempt that `permit` was granted for.
-    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now);
-
-    /// Sets whether the breaker's rejections are enforced from now on: an operator control for incidents. The default
-    /// implementation ignores it, for breakers without such a control.
-    fn set_enforcement(&self, enforcement: Enforcement) {
-        let _ = enforcement;
-    }
-
-    /// Returns whether the breaker has nothing to remember: a new one with the same settings would admit no attempt
-    /// that this one would reject, now or after the same further failures. A collection of breakers by key can then
-    /// replace it. Default: false.
-    fn is_at_rest(&self, now: &dyn Now) -> bool {
-        let _ = now;
-        false
-    }
-
-    /// Returns a new breaker with the same settings and seed, for clients that have one breaker per target; `None` (the
-    /// default) if the targets are to share this one.
-    fn fresh(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
-        None
-    }
-}
-
-words! {
-    /// Whether the rejections of a breaker are enforced.
-    #[derive(Default)]
-    pub enum Enforcement {
-        /// Rejections are enforced. The default.
-        #[default]
-        Enforced = "enforced",
-        /// No call is rejected; the calls that would have been are counted.
-        Observed = "observed",
-        /// No call is rejected, and none is counted.
-        Off = "off",
-    }
-    /// All values.
-    pub const ALL;
-    /// Returns the value as one lower-case word, for metrics and logs.
-    pub const fn name;
-}
-
-/// The error of a call that an open circuit breaker rejected.
-///
-/// Complete: implementations of [`Breaker`] create it.
+/// The attempt that a guard is asked to let start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BreakerOpen {
-    /// How long the breaker stays open. A retry around this call treats it as a hint.
-    pub retry_in: Duration,
+#[non_exhaustive]
+pub struct Ask {
+    /// Whether it is the first attempt of its call. A retry has a [reservation](Guard::reserve).
+    pub is_first: bool,
+    /// The latest time at which the limits of the call let it start; `None` if it has no limit.
+    pub latest: Option<Instant>,
 }
 
-impl fmt::Display for BreakerOpen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "this client's own circuit breaker is open for another {:.1}", crate::text::Compact(self.retry_in))
+impl Ask {
+    /// Creates the question of a first attempt without a limit.
+    pub const FIRST: Self = Self { is_first: true, latest: None };
+
+    /// Sets the latest time at which the attempt may start.
+    #[must_use]
+    pub const fn by(self, latest: Option<Instant>) -> Self {
+        Self { latest, ..self }
     }
 }
 
-impl core::error::Error for BreakerOpen {}
-
-/// The permit of a budget for one attempt: a number whose meaning is known to the budget only.
+/// The answer of a [`Guard`] to an attempt that is about to start.
 ///
-/// Neither `Copy` nor `Clone`, so that it is settled once.
+/// Complete: an attempt starts, waits or is not made.
 #[derive(Debug, PartialEq, Eq)]
-pub struct BudgetPermit(pub u64);
-
-impl BudgetPermit {
-    /// No permit: there is nothing to release, and only [`record`](Budget::record) receives it.
-    pub const NONE: Self = Self(0);
+#[must_use = "a permit that is not handed on is never settled"]
+pub enum Answer {
+    /// The attempt starts, with this permit.
+    Go(Permit),
+    /// The attempt waits, and then asks again with this permit, which is its place.
+    Wait {
+        /// How long to wait before asking again. At least a nanosecond. If that is beyond the [latest](Ask::latest)
+        /// time at which the attempt may start, it is rejected, and its place is given back.
+        after: Duration,
+        /// The place of the attempt.
+        permit: Permit,
+    },
+    /// The attempt is not made. What it held of this guard has been given back.
+    No {
+        /// In how long it could start, as far as is known. A retry around this call treats it as a hint.
+        retry_in: Duration,
+    },
 }
 
-/// The permit of a breaker for one attempt: a number whose meaning is known to the breaker only.
+/// How an attempt ended, for the [guards](Guard::settle).
 ///
-/// Neither `Copy` nor `Clone`, so that it is recorded once.
-#[derive(Debug, PartialEq, Eq)]
-pub struct BreakerPermit(pub u64);
+/// Complete: it was made or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End<'a> {
+    /// It was made, and had this outcome; [`Outcome::Cancelled`] if it was dropped before it completed.
+    Made(&'a Outcome),
+    /// It was not made: the call ended before it, or another guard rejected it.
+    NeverMade,
+}
 
-impl BreakerPermit {
+/// The permit of a guard for one attempt, or its place among those that wait: a number whose meaning is known to the
+/// guard only.
+///
+/// Neither `Copy` nor `Clone`, so that it is settled once. A guard may use every number but 0, which is no permit, and
+/// [`UNGUARDED`](Self::UNGUARDED).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Permit(pub u64);
+
+impl Permit {
     /// No permit.
     pub const NONE: Self = Self(0);
+
+    /// What an operator control grants in place of a guard that it does not enforce. A number that nobody counts to.
+    pub const UNGUARDED: Self = Self(0x756e_6775_6172_6465);
+
+    pub(crate) const fn take(&mut self) -> Self {
+        core::mem::replace(self, Self::NONE)
+    }
 }
 
-/// The permits of all guards for one attempt.
+/// How many guards a call has at most: their permits are kept without an allocation.
+pub const MAX_GUARDS: usize = 6;
+
+/// The permits of all guards for one attempt, in the order of the guards.
 ///
-/// The driver holds them between [`begin`](crate::machine::RetryMachine::begin) and
-/// [`decide`](crate::machine::RetryMachine::decide), between `decide` and the next `begin`, and while it waits for its
-/// [`turn`](crate::machine::RetryMachine::turn). A driver that drops a call settles them with [`Guards::release`] after
-/// `decide`, with [`Guards::abandon`] during the attempt, and with [`Guards::release_begun`] between `begin` and an
-/// attempt that is not made.
+/// The driver holds them while the attempt [waits for its turn](crate::machine::RetryMachine::turn), between
+/// [`begin`](crate::machine::RetryMachine::begin) and [`decide`](crate::machine::RetryMachine::decide), and between
+/// `decide` and the next turn. A driver that drops a call settles them with [`Guards::abandon`] during an attempt, and
+/// otherwise with [`Guards::release`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
 pub struct Permits {
-    pub(crate) budget: BudgetPermit,
-    pub(crate) breaker: BreakerPermit,
-    pub(crate) quiet: LimiterPermit,
-    pub(crate) pacer: LimiterPermit,
+    pub(crate) of: [Permit; MAX_GUARDS],
+    /// How many guards have let the attempt start; they are not asked again.
+    pub(crate) passed: u8,
 }
 
 impl Permits {
-    /// No permits: what the first `begin` of a call receives.
-    pub const NONE: Self = Self::from_waiting(BudgetPermit::NONE, LimiterPermit::NONE);
-
-    /// Returns the permits of an attempt that waits, to store them elsewhere. It has none of the breaker, which is
-    /// asked when the attempt begins, and none of the pacer if it has [left](Guards::leave_pacer) it.
-    #[must_use = "a permit that is not handed on is never settled"]
-    pub const fn into_waiting(self) -> (BudgetPermit, LimiterPermit) {
-        let Self { budget, breaker: _, quiet, pacer: _ } = self;
-        (budget, quiet)
-    }
-
-    /// Creates the permits of an attempt that waits, from [`into_waiting`](Self::into_waiting).
-    pub const fn from_waiting(budget: BudgetPermit, quiet: LimiterPermit) -> Self {
-        Self { budget, breaker: BreakerPermit::NONE, quiet, pacer: LimiterPermit::NONE }
-    }
-
-    /// Returns whether there is no permit of a limiter: the attempt has not asked for its turn, or needs none.
-    #[inline]
-    #[must_use]
-    pub fn has_no_turn(&self) -> bool {
-        self.quiet == LimiterPermit::NONE && self.pacer == LimiterPermit::NONE
-    }
-
-    /// Takes over the permits of limiters from `turn`, which [`Guards::admit_if_open`] returned.
-    #[inline]
-    pub fn add_turn(&mut self, turn: Self) {
-        (self.quiet, self.pacer) = (turn.quiet, turn.pacer);
-    }
+    /// No permits: what the first attempt of a call begins with.
+    pub const NONE: Self = Self { of: [const { Permit::NONE }; MAX_GUARDS], passed: 0 };
 
     /// Takes the permits out of `slot`, leaving [`NONE`](Self::NONE).
     pub const fn take(slot: &mut Self) -> Self {
@@ -260,31 +235,33 @@ pub enum NestedRetries {
     Disable,
     /// The call retries, and one budget bounds the retries of both layers: give the same budget to both.
     ///
-    /// The call's first attempt is part of the outer layer's attempt, so the budget counts it once. Without a budget,
-    /// or with one that is [unlimited](Budget::is_unlimited), this is the same as [`Disable`](Self::Disable).
+    /// The call's first attempt is part of the outer layer's attempt, so the budget counts it once. Without a
+    /// guard that [bounds retries](Guard::bounds_retries), this is the same as [`Disable`](Self::Disable).
     ShareBudget,
     /// The call retries as if there were no outer layer: the attempts multiply.
     Allow,
 }
 
-/// The guards of a call: what a decision consults besides the policy. All of them are optional.
+/// The guards of a call, in the order in which they are asked, at most [`MAX_GUARDS`]; and what the call does inside an
+/// attempt of another call.
 ///
-/// The fields are public so that a driver can set a guard that it may or may not have.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Guards<'a> {
-    /// The retry budget, if there is one.
-    pub budget: Option<&'a dyn Budget>,
-    /// The circuit breaker, if there is one.
-    pub breaker: Option<&'a dyn Breaker>,
-    /// The quiet period, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it.
-    pub quiet: Option<&'a dyn Limiter>,
-    /// The pacer, if there is one. [`RetryMachine::turn`](crate::machine::RetryMachine::turn) asks it before the quiet
-    /// period.
-    pub pacer: Option<&'a dyn Limiter>,
-    /// Whether the call retries although an outer layer is already retrying.
-    pub nested: NestedRetries,
+/// What a guard has granted is held while a later one lets the attempt wait. So those that let attempts wait come
+/// first, then those that reject them, and budgets last: pacer, quiet period, breaker, budget, control.
+///
+/// `G` is how the list holds a guard: `&dyn Guard`, `Box<dyn Guard>`, or `Arc<dyn Guard>`.
+#[derive(Debug)]
+pub struct Guards<'a, G = &'a dyn Guard> {
+    list: &'a [G],
+    nested: NestedRetries,
 }
+
+impl<G> Clone for Guards<'_, G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<G> Copy for Guards<'_, G> {}
 
 impl Default for Guards<'_> {
     fn default() -> Self {
@@ -292,44 +269,22 @@ impl Default for Guards<'_> {
     }
 }
 
-impl<'a> Guards<'a> {
-    /// Creates guards without a budget, a breaker, a quiet period and a pacer.
+impl Guards<'_> {
+    /// Creates an empty list.
     #[inline]
     #[must_use]
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, quiet: None, pacer: None, nested: NestedRetries::Allow }
+        Self { list: &[], nested: NestedRetries::Allow }
     }
+}
 
-    /// Sets the budget.
+impl<'a, G> Guards<'a, G> {
+    /// Creates a list. With more than [`MAX_GUARDS`], every attempt is rejected, with [`StopReason::TOO_MANY_GUARDS`]:
+    /// a call does not go on without a guard that it was given.
     #[inline]
     #[must_use]
-    pub const fn budget(mut self, budget: &'a dyn Budget) -> Self {
-        self.budget = Some(budget);
-        self
-    }
-
-    /// Sets the breaker.
-    #[inline]
-    #[must_use]
-    pub const fn breaker(mut self, breaker: &'a dyn Breaker) -> Self {
-        self.breaker = Some(breaker);
-        self
-    }
-
-    /// Sets the quiet period.
-    #[inline]
-    #[must_use]
-    pub const fn quiet(mut self, quiet: &'a dyn Limiter) -> Self {
-        self.quiet = Some(quiet);
-        self
-    }
-
-    /// Sets the pacer.
-    #[inline]
-    #[must_use]
-    pub const fn pacer(mut self, pacer: &'a dyn Limiter) -> Self {
-        self.pacer = Some(pacer);
-        self
+    pub const fn of(list: &'a [G]) -> Self {
+        Self { list, nested: NestedRetries::Allow }
     }
 
     /// Sets whether the call retries although an outer layer is already retrying. Default: [`NestedRetries::Allow`].
@@ -340,42 +295,139 @@ impl<'a> Guards<'a> {
         self
     }
 
-    /// Returns whether there is neither a budget nor a breaker nor a quiet period nor a pacer. An outer layer may still
-    /// be retrying.
+    /// Returns what the call does inside an attempt of another call.
+    #[inline]
+    #[must_use]
+    pub const fn nesting(&self) -> NestedRetries {
+        self.nested
+    }
+
+    /// Returns whether there is no guard. An outer layer may still be retrying.
     #[inline]
     #[must_use]
     pub const fn is_unguarded(&self) -> bool {
-        self.budget.is_none() && self.breaker.is_none() && !self.has_limiter()
+        self.list.is_empty()
+    }
+}
+
+impl<'a, G: Deref<Target: Guard>> Guards<'a, G> {
+    /// Returns the guards, in their order.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &'a G::Target> + use<'a, G> {
+        // The compiler knows then that each has a place for its permit.
+        self.list.iter().take(MAX_GUARDS).map(|guard| &**guard)
     }
 
-    /// Returns whether there is a quiet period or a pacer, so that an attempt may have to wait for its turn.
-    #[inline]
+    /// Returns how long a call that asked now would wait or be rejected by the guard of this name.
     #[must_use]
-    pub const fn has_limiter(&self) -> bool {
-        self.quiet.is_some() || self.pacer.is_some()
+    pub fn retry_in(&self, name: &str, now: &dyn Now) -> Duration {
+        match self.iter().find(|guard| guard.name() == name) {
+            Some(guard) => guard.retry_in(now),
+            None => Duration::ZERO,
+        }
     }
 
-    /// Returns whether there is neither a budget nor a breaker, so that nothing but a limiter can hold or reject an
-    /// attempt.
-    #[inline]
+    /// Returns how many retries the guards would grant now; `None` if none of them has such a number.
     #[must_use]
-    pub const fn has_only_limiters(&self) -> bool {
-        self.budget.is_none() && self.breaker.is_none()
+    pub fn available(&self) -> Option<u64> {
+        self.iter().filter_map(Guard::available).min()
     }
 
-    /// Admits an attempt if every limiter [lets all attempts start](Limiter::admit_if_open). `None` if
-    /// [`RetryMachine::turn`](crate::machine::RetryMachine::turn) has to ask them.
+    /// Asks whether the first attempt of a call without limits may start, for a driver that has no state yet. Returns
+    /// zero if it may; otherwise for how long to wait, while `permits` hold its place for
+    /// [`RetryMachine::turn`](crate::machine::RetryMachine::turn).
+    ///
+    /// # Errors
+    /// The reason to stop, if a guard rejects it. All permits are given back then.
     #[inline]
-    #[must_use]
-    pub fn admit_if_open(&self) -> Option<Permits> {
+    pub fn ask_first(&self, permits: &mut Permits, now: impl FnOnce() -> Instant) -> Result<Duration, StopReason> {
+        let now = Unread::new(now);
+        if self.list.len() > MAX_GUARDS || self.nested == NestedRetries::ShareBudget {
+            return self.ask(permits, Ask::FIRST, &now);
+        }
+        for (guard, place) in self.iter().zip(&mut permits.of) {
+            match guard.ask(Ask::FIRST, Permit::NONE, &now) {
+                Answer::Go(permit) => *place = permit,
+                answer => return self.hold_or_refuse(permits, answer, Ask::FIRST, &now),
+            }
+            permits.passed += 1;
+        }
+        Ok(Duration::ZERO)
+    }
+
+    /// Asks the guards that have not let the attempt start yet, in their order. Returns zero if all of them have;
+    /// otherwise for how long to wait, while `permits` hold its place. If one rejects it, or would after the wait, all
+    /// permits are given back.
+    pub(crate) fn ask(&self, permits: &mut Permits, ask: Ask, now: &dyn Now) -> Result<Duration, StopReason> {
+        if self.list.len() > MAX_GUARDS {
+            self.give_back(Permits::take(permits), now);
+            return Err(StopReason::TOO_MANY_GUARDS);
+        }
+        while let Some(guard) = self.list.get(usize::from(permits.passed)) {
+            let Some(place) = permits.of.get_mut(usize::from(permits.passed)) else { break };
+            // The outer layer has counted the first attempt.
+            if !ask.is_first || !self.is_shared(&**guard) {
+                match guard.ask(ask, place.take(), now) {
+                    Answer::Go(permit) => *place = permit,
+                    answer => return self.hold_or_refuse(permits, answer, ask, now),
+                }
+            }
+            permits.passed += 1;
+        }
+        Ok(Duration::ZERO)
+    }
+
+    /// Lets an attempt wait that the next guard has not let start, or rejects it.
+    #[cold]
+    fn hold_or_refuse(
+        &self,
+        permits: &mut Permits,
+        answer: Answer,
+        ask: Ask,
+        now: &dyn Now,
+    ) -> Result<Duration, StopReason> {
+        let place = usize::from(permits.passed);
+        let refused_by = match answer {
+            Answer::Wait { after, permit } => {
+                permits.of[place] = permit;
+                // It waits neither beyond its limits, which a guard may not know of, nor for a guard that comes later
+                // and would then certainly reject it.
+                let is_too_long = ask.latest.is_some_and(|latest| latest < now.now().saturating_add(after));
+                if is_too_long {
+                    self.iter().nth(place)
+                } else {
+                    match self.iter().skip(place + 1).find(|later| later.would_refuse(after, ask.latest, now)) {
+                        // Zero would mean that it may start.
+                        None => return Ok(after.max(Duration::from_nanos(1))),
+                        later => later,
+                    }
+                }
+            }
+            _ => self.iter().nth(place),
+        };
+        self.give_back(Permits::take(permits), now);
+        Err(StopReason::Guard(refused_by.map_or("", Guard::name)))
+    }
+
+    /// Returns the name of the first guard that would certainly reject an attempt, due `after` from now.
+    pub(crate) fn would_refuse(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> Option<StopReason> {
+        let guard = self.iter().find(|guard| guard.would_refuse(after, latest, now))?;
+        Some(StopReason::Guard(guard.name()))
+    }
+
+    /// Reserves a retry with all guards. If one has nothing left, what others have reserved is given back.
+    pub(crate) fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Result<Permits, StopReason> {
         let mut permits = Permits::NONE;
-        if let Some(quiet) = self.quiet {
-            permits.quiet = quiet.admit_if_open()?;
+        for (place, guard) in self.iter().enumerate() {
+            match guard.reserve(kind, now) {
+                Some(permit) => permits.of[place] = permit,
+                None => {
+                    self.give_back(permits, now);
+                    return Err(StopReason::Guard(guard.name()));
+                }
+            }
         }
-        if let Some(pacer) = self.pacer {
-            permits.pacer = pacer.admit_if_open()?;
-        }
-        Some(permits)
+        Ok(permits)
     }
 
     /// Returns whether the call leaves retries to an outer layer.
@@ -384,42 +436,50 @@ impl<'a> Guards<'a> {
         match self.nested {
             NestedRetries::Allow => false,
             NestedRetries::Disable => true,
-            NestedRetries::ShareBudget => self.budget.is_none_or(Budget::is_unlimited),
+            NestedRetries::ShareBudget => !self.iter().any(Guard::bounds_retries),
         }
     }
 
-    /// Reports the first attempt of a call to the budget, unless the outer layer has done so.
-    #[inline]
-    pub(crate) fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        match (self.budget, self.nested) {
-            (None, _) | (_, NestedRetries::ShareBudget) => BudgetPermit::NONE,
-            (Some(budget), _) => budget.on_first_attempt(now),
-        }
+    /// Returns whether an outer layer has told this guard of the call's first attempt.
+    fn is_shared(&self, guard: &G::Target) -> bool {
+        self.nested == NestedRetries::ShareBudget && guard.bounds_retries()
     }
 
-    /// Reports the first attempt of a call that makes several attempts at the same time, and returns its permits. The
-    /// breaker is not asked.
+    /// Counts the first of several attempts that a call makes at the same time, with the guards that
+    /// [bound retries](Guard::bounds_retries), and returns its permits. The others are not asked.
     pub fn first_of_several(&self, now: impl FnOnce() -> Instant) -> Permits {
-        Permits { budget: self.on_first_attempt(&Unread::new(now)), ..Permits::NONE }
-    }
-
-    /// Acquires the permits of another attempt at the same time, as for a retry; `None` if the budget or the breaker
-    /// rejects it.
-    pub fn another_of_several(&self, now: impl FnOnce() -> Instant) -> Option<Permits> {
         let now = Unread::new(now);
         let mut permits = Permits::NONE;
-        if let Some(budget) = self.budget {
-            permits.budget = budget.try_acquire(FailureKind::Transient, &now)?;
-        }
-        match self.breaker.map(|breaker| breaker.admit(&now)) {
-            None => {}
-            Some(Ok(admitted)) => permits.breaker = admitted,
-            Some(Err(_)) => {
-                self.release(permits);
-                return None;
+        for (place, guard) in self.iter().enumerate() {
+            if guard.bounds_retries() && !self.is_shared(guard) {
+                if let Answer::Go(permit) = guard.ask(Ask::FIRST, Permit::NONE, &now) {
+                    permits.of[place] = permit;
+                }
             }
         }
-        Some(permits)
+        permits
+    }
+
+    /// Acquires the permits of another attempt at the same time, as for a retry.
+    ///
+    /// # Errors
+    /// [`StopReason::Guard`] if a guard rejects it or would let it wait. All permits have then been given back.
+    pub fn another_of_several(&self, now: impl FnOnce() -> Instant) -> Result<Permits, StopReason> {
+        let now = Unread::new(now);
+        let mut permits = self.reserve(FailureKind::Transient, &now)?;
+        let wait = self.ask(&mut permits, Ask { is_first: false, latest: None }, &now)?;
+        if wait.is_zero() {
+            return Ok(permits);
+        }
+        let waits_for = self.waits_for(&permits);
+        self.give_back(permits, &now);
+        Err(waits_for)
+    }
+
+    /// Returns the guard that lets the attempt with these permits wait, as the reason to stop of a driver that does not
+    /// wait.
+    pub(crate) fn waits_for(&self, permits: &Permits) -> StopReason {
+        StopReason::Guard(self.iter().nth(usize::from(permits.passed)).map_or("", Guard::name))
     }
 
     /// Settles the permits of an attempt with its outcome.
@@ -440,154 +500,33 @@ impl<'a> Guards<'a> {
         self.record(permits, outcome, &Unread::after(earlier, now));
     }
 
-    /// Releases the permits of an attempt that was never made because the call was cancelled during its sleep.
-    #[inline]
-    pub fn release(&self, permits: Permits) {
-        if let (Some(budget), true) = (self.budget, permits.budget != BudgetPermit::NONE) {
-            budget.release(permits.budget);
-        }
-        if let (Some(quiet), true) = (self.quiet, permits.quiet != LimiterPermit::NONE) {
-            quiet.release(permits.quiet);
-        }
-        if let (Some(pacer), true) = (self.pacer, permits.pacer != LimiterPermit::NONE) {
-            pacer.release(permits.pacer);
-        }
-    }
-
-    /// Gives up the place of an attempt among those that wait for the pacer, before its permits are
-    /// [stored](Permits::into_waiting) elsewhere.
-    pub fn leave_pacer(&self, permits: &mut Permits) {
-        let pacer = core::mem::replace(&mut permits.pacer, LimiterPermit::NONE);
-        self.release(Permits { pacer, ..Permits::NONE });
-    }
-
     /// Settles the permits of an attempt that was dropped before it completed.
     #[inline]
     pub fn abandon(&self, permits: Permits, now: impl FnOnce() -> Instant) {
         self.record(permits, &Outcome::Cancelled, &Unread::new(now));
     }
 
-    /// Settles the permits of an attempt that the breaker admitted and that was not made.
+    /// Gives back the permits of an attempt that was never made.
     #[inline]
-    pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
-        let Permits { budget, breaker: probe, quiet, pacer } = permits;
-        if let Some(breaker) = self.breaker {
-            breaker.record(probe, &Outcome::Cancelled, &Unread::new(now));
+    pub fn release(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        self.give_back(permits, &Unread::new(now));
+    }
+
+    pub(crate) fn give_back(&self, mut permits: Permits, now: &dyn Now) {
+        for (guard, permit) in self.iter().zip(&mut permits.of) {
+            if *permit != Permit::NONE {
+                guard.settle(permit.take(), End::NeverMade, now);
+            }
         }
-        self.release(Permits { budget, breaker: BreakerPermit::NONE, quiet, pacer });
     }
 
     /// Reports the outcome of an attempt to the guards (step 1 of the decision).
     #[inline]
-    pub(crate) fn record(&self, permits: Permits, outcome: &Outcome, now: &dyn Now) {
-        if let Some(breaker) = self.breaker {
-            breaker.record(permits.breaker, outcome, now);
-        }
-        if let Some(quiet) = self.quiet {
-            quiet.record(permits.quiet, outcome, now);
-        }
-        if let Some(pacer) = self.pacer {
-            pacer.record(permits.pacer, outcome, now);
-        }
-        let is_outer = self.nested == NestedRetries::ShareBudget && permits.budget == BudgetPermit::NONE;
-        if let (Some(budget), false) = (self.budget, is_outer) {
-            budget.record(permits.budget, outcome, now);
+    pub(crate) fn record(&self, mut permits: Permits, outcome: &Outcome, now: &dyn Now) {
+        for (guard, permit) in self.iter().zip(&mut permits.of) {
+            if *permit != Permit::NONE || !self.is_shared(guard) {
+                guard.settle(permit.take(), End::Made(outcome), now);
+            }
         }
     }
-}
-
-/// A guard that says when an attempt may start: now, after a wait, or not at all.
-///
-/// A call [asks](Self::admit) when an attempt is about to start. If it is told to wait, it waits and asks again with
-/// the permit that it received, which is its place among the waiting calls. Each permit is settled exactly once: by
-/// [`record`](Self::record) with the outcome of the attempt, or by [`release`](Self::release) if the attempt was not
-/// made. Calls that never ask can still record outcomes, with [`LimiterPermit::NONE`].
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not limit when attempts start",
-    label = "expected a type that implements `Limiter`, such as `QuietPeriod` or `Pacer`"
-)]
-pub trait Limiter: fmt::Debug + Send + Sync {
-    /// Asks to start an attempt now. `permit` is [`LimiterPermit::NONE`] at first, and then the permit of the last
-    /// answer. An attempt that cannot start by `latest` is rejected at once.
-    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn;
-
-    /// Admits an attempt if the limiter lets every attempt start at present, which it can say without the time. The
-    /// permit need not be settled. `None` if the limiter has to be [asked](Self::admit). Default: `None`.
-    ///
-    /// A call that has no other guards than limiters starts and succeeds on a shorter path if all of them return a
-    /// permit.
-    fn admit_if_open(&self) -> Option<LimiterPermit> {
-        None
-    }
-
-    /// Returns whether an attempt that is due `after` from now and must start by `latest` would certainly be rejected.
-    /// Changes nothing.
-    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool;
-
-    /// Records the outcome of the attempt that `permit` was granted for.
-    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now);
-
-    /// Releases the permit of a call that no longer waits, or of an attempt that was not made.
-    fn release(&self, permit: LimiterPermit);
-
-    /// Returns whether the attempt that `permit` was granted for may still begin, for callers that prepare it for a
-    /// while. If not, [`release`](Self::release) the permit and ask again. Changes nothing. Default: true.
-    fn is_current(&self, permit: &LimiterPermit) -> bool {
-        let _ = permit;
-        true
-    }
-
-    /// Returns how long a call that asked now would wait; zero if it could start. Changes nothing.
-    fn retry_in(&self, now: &dyn Now) -> Duration;
-
-    /// Returns whether the limiter has nothing to remember: a new one with the same settings would hold no call that
-    /// this one would not, now or after the same further outcomes. A collection of limiters by key can then replace it.
-    /// Default: false.
-    fn is_at_rest(&self, now: &dyn Now) -> bool {
-        let _ = now;
-        false
-    }
-
-    /// Returns a new limiter with the same settings, for clients that have one per target; `None` (the default) if the
-    /// targets are to share this one.
-    fn fresh(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
-        None
-    }
-}
-
-/// The answer of a [`Limiter`](crate::guard::Limiter) to a call that wants to start an attempt.
-///
-/// Complete: a call starts, waits or ends.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use = "a permit that is not handed on is never settled"]
-pub enum Turn {
-    /// The attempt starts now, with this permit.
-    Now(LimiterPermit),
-    /// The call waits, and then asks again with this permit, which is its place.
-    Wait {
-        /// How long to wait before asking again.
-        after: Duration,
-        /// The place of the call.
-        permit: LimiterPermit,
-    },
-    /// The attempt is not made. The permit that the call had is released.
-    Rejected {
-        /// In how long the attempt could start, as far as is known. A retry around this call treats it as a hint.
-        retry_in: Duration,
-    },
-}
-
-/// The permit of a limiter for one attempt, or the place of a call that waits for it: a number whose meaning is known
-/// to the limiter only.
-///
-/// Neither `Copy` nor `Clone`, so that it is settled once.
-#[derive(Debug, PartialEq, Eq)]
-pub struct LimiterPermit(pub u64);
-
-impl LimiterPermit {
-    /// No permit.
-    pub const NONE: Self = Self(0);
 }

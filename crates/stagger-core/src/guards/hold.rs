@@ -3,22 +3,41 @@
 
 use core::time::Duration;
 
-use super::guard::{LimiterPermit, Turn};
+use super::guard;
+use super::guard::Answer;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
-use crate::numbers::instant::Instant;
-use crate::numbers::message::words;
+use crate::numbers::instant::{Instant, nanos};
 
 /// A place in the order of waiting calls is a number of 32 bits, of which half must stay unused.
-pub(super) const MAX_WAITING: u32 = 1_000_000;
+const MAX_WAITING: u32 = 1_000_000;
 /// The shortest wait before a call asks again.
 const MIN_WAIT: u64 = 100_000;
 
-/// The checked settings, lengths in nanoseconds.
-#[derive(Clone, Copy, Debug)]
+/// How long calls wait at most, in nanoseconds, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HoldSettings {
-    pub(super) mode: LimiterMode,
-    pub(super) max_wait: Option<u64>,
-    pub(super) max_waiting: u32,
+    max_wait: Option<u64>,
+    max_waiting: u32,
+}
+
+impl HoldSettings {
+    pub(super) const DEFAULT: Self = Self { max_wait: None, max_waiting: 1_024 };
+
+    pub(super) const fn max_wait(self, longest: Duration) -> Self {
+        Self { max_wait: Some(nanos(longest)), ..self }
+    }
+
+    pub(super) const fn max_waiting(self, calls: u32) -> Self {
+        Self { max_waiting: if calls < MAX_WAITING { calls } else { MAX_WAITING }, ..self }
+    }
+
+    /// Returns whether a call that waits from `start` to `turn` waits too long for these settings, or for its own
+    /// limit. One that waits already has waited for `waited`.
+    pub(super) fn is_too_long(self, start: u64, turn: u64, waited: u64, latest: Option<Instant>) -> bool {
+        latest.is_some_and(|latest| turn > latest.as_nanos())
+            || self.max_wait.is_some_and(|most| turn.saturating_sub(start) > most.saturating_sub(waited))
+            || self.max_waiting == 0
+    }
 }
 
 /// The calls that a limiter holds.
@@ -28,7 +47,6 @@ pub(super) struct HeldCalls {
     places: Places,
     waited: AtomicU64,
     rejected: AtomicU64,
-    would_have_held: AtomicU64,
 }
 
 /// How many calls wait now, and how many were held since the limiter was created.
@@ -37,7 +55,6 @@ pub(super) struct HeldCounts {
     pub(super) waiting: u32,
     pub(super) waited: u64,
     pub(super) rejected: u64,
-    pub(super) would_have_held: u64,
 }
 
 impl HeldCalls {
@@ -48,7 +65,6 @@ impl HeldCalls {
                 places: Places::new(),
                 waited: AtomicU64::new(0),
                 rejected: AtomicU64::new(0),
-                would_have_held: AtomicU64::new(0),
             }
         }
     }
@@ -66,7 +82,7 @@ impl HeldCalls {
         }
     }
 
-    /// Lets a call wait that will start at `turn` as far as is known, or rejects it; `None` if calls are only observed.
+    /// Lets a call wait that will start at `turn` as far as is known, or rejects it.
     /// A waiting call asks again after `recheck` at the latest.
     pub(super) fn hold(
         &self,
@@ -75,21 +91,14 @@ impl HeldCalls {
         at: u64,
         turn: u64,
         recheck: Option<u64>,
-    ) -> Option<Turn> {
-        if self.settings.mode == LimiterMode::Observe {
-            self.would_have_held.fetch_add(1, Ordering::Relaxed);
-            self.leave(permit);
-            return None;
-        }
+    ) -> Answer {
         let waited = match permit {
             Permit::Waiting { since, .. } => Permit::waited(since, at),
             _ => 0,
         };
         let turn = turn.max(at.saturating_add(MIN_WAIT));
-        let is_too_late = latest.is_some_and(|latest| turn > latest.as_nanos())
-            || self.settings.max_wait.is_some_and(|most| turn - at > most.saturating_sub(waited));
         let place = match permit {
-            _ if self.settings.mode == LimiterMode::FailFast || is_too_late => None,
+            _ if self.settings.is_too_long(at, turn, waited, latest) => None,
             Permit::Waiting { .. } => Some(permit),
             _ => self.places.take(self.settings.max_waiting).map(|place| {
                 self.waited.fetch_add(1, Ordering::Relaxed);
@@ -97,17 +106,17 @@ impl HeldCalls {
             }),
         };
         let length = turn.saturating_sub(at);
-        Some(match place {
+        match place {
             Some(place) => {
                 let after = recheck.map_or(length, |longest| length.min(longest));
-                Turn::Wait { after: Duration::from_nanos(after), permit: place.pack() }
+                Answer::Wait { after: Duration::from_nanos(after), permit: place.pack() }
             }
             None => {
                 self.leave(permit);
                 self.rejected.fetch_add(1, Ordering::Relaxed);
-                Turn::Rejected { retry_in: Duration::from_nanos(length) }
+                Answer::No { retry_in: Duration::from_nanos(length) }
             }
-        })
+        }
     }
 
     /// Frees the place of a call that waited.
@@ -119,31 +128,8 @@ impl HeldCalls {
 
     pub(super) fn counts(&self) -> HeldCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        HeldCounts {
-            waiting: self.places.waiting(),
-            waited: count(&self.waited),
-            rejected: count(&self.rejected),
-            would_have_held: count(&self.would_have_held),
-        }
+        HeldCounts { waiting: self.places.waiting(), waited: count(&self.waited), rejected: count(&self.rejected) }
     }
-}
-
-words! {
-    /// What a limiter does with calls that may not start.
-    #[derive(Default)]
-    pub enum LimiterMode {
-        /// A call waits for its turn, if that is within its own limits; otherwise it is rejected at once. The default.
-        #[default]
-        Wait = "wait",
-        /// A call is rejected at once.
-        FailFast = "fail_fast",
-        /// No call is held; those that would have been are counted.
-        Observe = "observe",
-    }
-    /// All values.
-    pub const ALL;
-    /// Returns the value as one lower-case word, for metrics and logs.
-    pub const fn name;
 }
 
 /// What a permit stands for.
@@ -170,8 +156,8 @@ const SINCE: u64 = (1 << SINCE_BITS) - 1;
 
 impl Permit {
     #[inline]
-    pub(super) const fn pack(self) -> LimiterPermit {
-        LimiterPermit(match self {
+    pub(super) const fn pack(self) -> guard::Permit {
+        guard::Permit(match self {
             Self::None => 0,
             Self::Admitted { generation } => generation << KIND_BITS | ADMITTED,
             Self::Probe { generation } => generation << KIND_BITS | PROBE,
@@ -182,8 +168,8 @@ impl Permit {
     }
 
     #[inline]
-    pub(super) const fn unpack(permit: &LimiterPermit) -> Self {
-        let LimiterPermit(bits) = *permit;
+    pub(super) const fn unpack(permit: &guard::Permit) -> Self {
+        let guard::Permit(bits) = *permit;
         let generation = bits >> KIND_BITS;
         match bits & ((1 << KIND_BITS) - 1) {
             ADMITTED => Self::Admitted { generation },
@@ -270,7 +256,7 @@ mod tests {
         ] {
             assert_eq!(Permit::unpack(&permit.pack()), permit);
         }
-        assert_eq!(Permit::None.pack(), LimiterPermit::NONE);
+        assert_eq!(Permit::None.pack(), guard::Permit::NONE);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::guards::guard::Permits;
+use crate::guards::guard::{MAX_GUARDS, Permits};
 use crate::numbers::message::words;
 
 /// What to do after an attempt.
@@ -47,62 +47,106 @@ words! {
     pub const fn name;
 }
 
-words! {
-    /// Why there was no further attempt.
-    pub enum StopReason {
-        /// The failure was permanent.
-        Permanent = "permanent",
-        /// The attempt may have been carried out and must not be carried out twice, or cannot be made again.
-        UnsafeToRetry = "unsafe_to_retry",
-        /// All `max_attempts` attempts were made, of which the loss of a connection may count as the first.
-        Attempts = "attempts",
-        /// The next attempt would have started after the policy's `max_elapsed`.
-        Elapsed = "elapsed",
-        /// The next attempt would have started at or after the caller's deadline.
-        Deadline = "deadline",
-        /// The server's hint was not to retry, or was longer than `max_hint`.
-        Hint = "hint",
-        /// The client's own retry budget rejected the retry.
-        Budget = "budget",
-        /// The client's own circuit breaker is open.
-        Breaker = "breaker",
-        /// An outer layer is already retrying.
-        Nested = "nested",
-        /// The caller cancelled.
-        Cancelled = "cancelled",
-        /// The schedule has no further delay.
-        Exhausted = "exhausted",
-        /// A blocking call would have had to wait, and as many threads as its retrier allows were asleep.
-        Threads = "threads",
-        /// The server asked all calls to wait, and the client's own quiet period did not let this one wait so long.
-        Quiet = "quiet",
-        /// The server refuses part of the calls, and the client's own pacer did not let this one wait for its turn.
-        Pacer = "pacer",
+/// Why there was no further attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The failure was permanent.
+    Permanent,
+    /// The attempt may have been carried out and must not be carried out twice, or cannot be made again.
+    UnsafeToRetry,
+    /// All `max_attempts` attempts were made, of which the loss of a connection may count as the first.
+    Attempts,
+    /// The next attempt would have started after the policy's `max_elapsed`.
+    Elapsed,
+    /// The next attempt would have started at or after the caller's deadline.
+    Deadline,
+    /// The server's hint was not to retry, or was longer than `max_hint`.
+    Hint,
+    /// The client's own [guard](crate::guard::Guard) of this name did not let the attempt start.
+    Guard(&'static str),
+    /// An outer layer is already retrying.
+    Nested,
+    /// The caller cancelled.
+    Cancelled,
+    /// The schedule has no further delay.
+    Exhausted,
+    /// A blocking call would have had to wait, and as many threads as its retrier allows were asleep.
+    Threads,
+}
+
+impl StopReason {
+    /// The client's own retry budget rejected the retry.
+    pub const BUDGET: Self = Self::Guard("budget");
+    /// The client's own circuit breaker is open.
+    pub const BREAKER: Self = Self::Guard("breaker");
+    /// The server asked all calls to wait, and the client's own quiet period did not let this one wait so long.
+    pub const QUIET: Self = Self::Guard("quiet");
+    /// The server refuses part of the calls, and the client's own pacer did not let this one wait for its turn.
+    pub const PACER: Self = Self::Guard("pacer");
+    /// The client's own operator control limited or stopped its retries.
+    pub const CONTROL: Self = Self::Guard("control");
+    /// The call has more guards than [`MAX_GUARDS`](crate::guard::MAX_GUARDS), and makes no attempt.
+    pub const TOO_MANY_GUARDS: Self = Self::Guard("guards");
+    /// Every reason, of guards those of this library.
+    pub const ALL: &'static [Self] = &[
+        Self::Permanent,
+        Self::UnsafeToRetry,
+        Self::Attempts,
+        Self::Elapsed,
+        Self::Deadline,
+        Self::Hint,
+        Self::BUDGET,
+        Self::BREAKER,
+        Self::Nested,
+        Self::Cancelled,
+        Self::Exhausted,
+        Self::Threads,
+        Self::QUIET,
+        Self::PACER,
+        Self::CONTROL,
+    ];
+
+    /// Returns the reason as one lower-case word, for metrics and logs; of a guard its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Permanent => "permanent",
+            Self::UnsafeToRetry => "unsafe_to_retry",
+            Self::Attempts => "attempts",
+            Self::Elapsed => "elapsed",
+            Self::Deadline => "deadline",
+            Self::Hint => "hint",
+            Self::Guard(name) => name,
+            Self::Nested => "nested",
+            Self::Cancelled => "cancelled",
+            Self::Exhausted => "exhausted",
+            Self::Threads => "threads",
+        }
     }
-    /// Every reason, in the order of declaration.
-    pub const ALL;
-    /// Returns the reason as one lower-case word, for metrics and logs.
-    pub const fn name;
 }
 
 /// Writes a lower-case fragment: "the deadline left no room for another attempt".
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.write_str(match *self {
             Self::Permanent => "the failure is permanent",
             Self::UnsafeToRetry => "it may have been carried out, or cannot be made again",
             Self::Attempts => "every attempt was used",
             Self::Elapsed => "max_elapsed left no room for another attempt",
             Self::Deadline => "the deadline left no room for another attempt",
             Self::Hint => "the server asked not to come back, or not soon enough",
-            Self::Budget => "this client's own retry budget is used up",
-            Self::Breaker => "this client's own circuit breaker is open",
+            Self::BUDGET => "this client's own retry budget is used up",
+            Self::BREAKER => "this client's own circuit breaker is open",
+            Self::QUIET => "the server asked all of this client's calls to wait longer than this one may",
+            Self::PACER => "this client's own pacer has no turn for it in time",
+            Self::CONTROL => "this client's own operator control granted no retry",
+            Self::TOO_MANY_GUARDS => return write!(f, "it has more than {MAX_GUARDS} guards: give it fewer"),
+            Self::Guard(name) => return write!(f, "this client's own guard `{name}` did not let it start"),
             Self::Nested => "an outer layer is already retrying",
             Self::Cancelled => "cancelled",
             Self::Exhausted => "the schedule has no further delay",
             Self::Threads => "as many threads as allowed are asleep",
-            Self::Quiet => "the server asked all of this client's calls to wait longer than this one may",
-            Self::Pacer => "this client's own pacer has no turn for it in time",
         })
     }
 }
@@ -136,6 +180,7 @@ mod tests {
             "threads",
             "quiet",
             "pacer",
+            "control",
         ];
         assert_eq!(reasons, frozen);
     }

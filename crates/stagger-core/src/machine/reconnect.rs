@@ -1,12 +1,13 @@
 //! The machine that keeps a connection open, and what it reports while the server cannot be reached.
 
+use core::ops::Deref;
 use core::time::Duration;
 
 use super::decision::{Decision, DelaySource, StopReason};
 use super::retry::{Health, RetryMachine};
 use super::state::RetryState;
 use super::strategy::RetryPlan;
-use crate::guards::guard::{Guards, Permits};
+use crate::guards::guard::{Guard, Guards, Permits};
 use crate::numbers::instant::Instant;
 use crate::numbers::random::Seed;
 use crate::outcome::Outcome;
@@ -31,8 +32,8 @@ use crate::policy::Policy;
 ///   open, so without a spread, or with [exact hints](crate::ServerHint#exact-hints), a server that accepts and then
 ///   drops connections causes a hot loop. Otherwise exact hints shorten three waits in a row at most, whether or not
 ///   the connections between were open.
-/// - While a [quiet period](Guards::quiet) holds attempts, an attempt that is due waits for its turn: the step is
-///   another wait, and the wait counts as elapsed time but not for the backoff.
+/// - While a guard lets attempts wait, one that is due waits for its turn: the step is another wait, and the wait
+///   counts as elapsed time but not for the backoff.
 /// - It gives up only at a limit of the policy, at a permanent failure, or if a guard rejects the attempt. After ten
 ///   failed attempts in a row, [`unreachable`](Self::unreachable) says for how long.
 /// - After giving up, and at any other time, [`reconnect_now`](Self::reconnect_now) begins a new episode at once.
@@ -196,7 +197,7 @@ impl ReconnectMachine {
         &mut self,
         policy: &Policy,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> ReconnectStep {
         if self.phase == ReconnectPhase::Closed {
             return ReconnectStep::Rest;
@@ -208,7 +209,12 @@ impl ReconnectMachine {
     }
 
     /// Connects if the wait is over; otherwise returns a step with the remaining wait.
-    pub fn due(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
+    pub fn due(
+        &mut self,
+        policy: &Policy,
+        now: Instant,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
+    ) -> ReconnectStep {
         match self.phase {
             ReconnectPhase::Waiting { until } if now >= until => self.connect(policy, now, guards),
             ReconnectPhase::Waiting { until } => {
@@ -223,7 +229,7 @@ impl ReconnectMachine {
         &mut self,
         generation: Generation,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> ReconnectStep {
         if generation != self.generation || self.phase != ReconnectPhase::Connecting {
             return ReconnectStep::Stale;
@@ -250,7 +256,7 @@ impl ReconnectMachine {
         outcome: Outcome,
         now: Instant,
         plan: impl Into<RetryPlan<'a>>,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> ReconnectStep {
         if generation != self.generation {
             return ReconnectStep::Stale;
@@ -293,12 +299,17 @@ impl ReconnectMachine {
     }
 
     /// Closes the connection for good: no further attempt is made, and every later report is stale.
-    pub fn close(&mut self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) {
+    pub fn close(&mut self, now: impl FnOnce() -> Instant, guards: &Guards<'_, impl Deref<Target: Guard>>) {
         self.settle_unfinished(now(), guards);
         self.phase = ReconnectPhase::Closed;
     }
 
-    fn connect(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
+    fn connect(
+        &mut self,
+        policy: &Policy,
+        now: Instant,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
+    ) -> ReconnectStep {
         let mut permit = Permits::take(&mut self.permit);
         match self.retry(policy).turn(&mut permit, || now, guards) {
             Ok(after) if !after.is_zero() => {
@@ -306,13 +317,9 @@ impl ReconnectMachine {
                 self.source = DelaySource::Hint;
                 let until = now.saturating_add(after);
                 self.phase = ReconnectPhase::Waiting { until };
-                return ReconnectStep::Wait { after, until, source: self.source };
+                ReconnectStep::Wait { after, until, source: self.source }
             }
-            Ok(_) => {}
-            Err(stop) => return self.give_up(stop),
-        }
-        match self.retry(policy).begin(permit, || now, guards) {
-            Ok(permit) => {
+            Ok(_) => {
                 self.permit = permit;
                 self.generation.0 += 1;
                 self.is_distrusted = false;
@@ -330,10 +337,10 @@ impl ReconnectMachine {
     }
 
     /// Settles the permits of an attempt that is not completed.
-    fn settle_unfinished(&mut self, now: Instant, guards: &Guards<'_>) {
+    fn settle_unfinished(&mut self, now: Instant, guards: &Guards<'_, impl Deref<Target: Guard>>) {
         let permit = Permits::take(&mut self.permit);
         match self.phase {
-            ReconnectPhase::Waiting { .. } => guards.release(permit),
+            ReconnectPhase::Waiting { .. } => guards.give_back(permit, &now),
             ReconnectPhase::Connecting => guards.abandon(permit, || now),
             _ => {}
         }

@@ -1,12 +1,13 @@
 //! The machine that decides about the attempts of one call.
 
 use core::num::NonZeroU32;
+use core::ops::Deref;
 use core::time::Duration;
 
 use super::decision::{Decision, DelaySource, StopReason};
 use super::state::{AHEAD, BEGUN, DECIDED, IN_FLIGHT, REPEATED, REPEATS, RetryState, SHORTENED, SHORTENED_ONCE};
 use super::strategy::{RetryContext, Strategy};
-use crate::guards::guard::{BreakerPermit, Guards, LimiterPermit, NestedRetries, Permits};
+use crate::guards::guard::{Guard, Guards, NestedRetries, Permits};
 use crate::guards::now::{Now, Unread};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::random::{Purpose, Seed};
@@ -21,18 +22,19 @@ use crate::schedule::draw_spread;
 /// 1. Call [`spread`](Self::spread) and wait for the duration that it returns, which is zero unless the policy has a
 ///    spread.
 /// 2. Call [`turn`](Self::turn) until it returns zero, waiting for the durations that it returns before. It is zero at
-///    once unless there is a quiet period or a pacer. Then call [`begin`](Self::begin). If either returns an error,
-///    stop.
+///    once unless a guard lets attempts wait, as a quiet period and a pacer do. Then call [`begin`](Self::begin). If
+///    either returns an error, stop.
 /// 3. Make the attempt, for at most [`remaining`](Self::remaining).
 /// 4. Call [`decide`](Self::decide). If it returns `Retry`, wait, and go to step 2.
 ///
 /// # The order inside `decide`
 ///
-/// Questions without a side effect come first and the only charge comes last, so a rejection never has to be undone.
+/// Questions without a side effect come first and the reservations last, so a rejection has nothing to undo but the
+/// reservations of the guards before.
 ///
 /// | step | question | if so |
 /// |--:|---|---|
-/// | 1 | report the outcome to the breaker and the budget | by its [verdict](Outcome::verdict) |
+/// | 1 | report the outcome to the guards | each settles its permit |
 /// | 2 | success? | `Done` |
 /// | 3 | permanent, unsafe to retry, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
 /// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, if the limits allow it now |
@@ -41,17 +43,18 @@ use crate::schedule::draw_spread;
 /// | 7 | hint `DoNotRetry`, or longer than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, by the policy or the strategy, with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start at the deadline or later, or after `max_elapsed`? | `Stop(Deadline)`, `Stop(Elapsed)` |
-/// | 10 | would the breaker, or the quiet period, reject it then? | `Stop(Breaker)`, `Stop(Quiet)` |
-/// | 11 | does the budget reject the retry? | `Stop(Budget)` |
+/// | 10 | would a guard certainly reject it then? | `Stop(Guard(..))` |
+/// | 11 | has a guard no retry left to reserve? | `Stop(Guard(..))` |
 /// | 12 | | `Retry` |
 ///
-/// Step 4 asks the deadline, `max_elapsed` and the breaker, and the repeat has the same attempt number and permit. In
-/// step 8, [exact hints](ServerHint#exact-hints) shorten three waits in a row. Step 9 stops without sleeping, if
+/// Step 4 asks the deadline, `max_elapsed`, and the guards as step 10 does. It takes the place of step 1: the repeat
+/// has the same attempt number and permits, and the guards are told of neither it nor the attempt before. In step 8,
+/// [exact hints](ServerHint#exact-hints) shorten three waits in a row. Step 9 stops without sleeping, if
 /// `elapsed + delay > max_elapsed`.
 ///
-/// `begin` asks the deadline first and the breaker second; `max_elapsed` limits only when a retry is decided on, and
-/// how long a call waits for its turn. `turn`, `begin` and `decide` each read the clock at most once, and only if a
-/// limit or a guard needs the time.
+/// `turn` and `begin` ask the deadline first, and then the guards in their order; `max_elapsed` limits only when a
+/// retry is decided on, and how long a call waits for its turn. `turn`, `begin` and `decide` each read the clock at
+/// most once, and only if a limit or a guard needs the time.
 ///
 /// ```
 /// use core::time::Duration;
@@ -64,12 +67,12 @@ use crate::schedule::draw_spread;
 /// let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
 /// let (guards, now) = (Guards::none(), || Instant::ZERO);
 ///
-/// let permit = retry.begin(Permits::NONE, now, &guards).expect("no breaker");
+/// let permit = retry.begin(Permits::NONE, now, &guards).expect("no guard");
 /// let decision = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
 /// let Decision::Retry { after, permit, .. } = decision else { panic!() };
 /// assert!(after <= Duration::from_millis(100));
 ///
-/// let permit = retry.begin(permit, now, &guards).expect("no breaker");
+/// let permit = retry.begin(permit, now, &guards).expect("no guard");
 /// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(StopReason::Attempts));
 /// # Ok::<(), stagger_core::PolicyError>(())
 /// ```
@@ -108,47 +111,40 @@ impl<'a> RetryMachine<'a> {
 }
 
 impl RetryMachine<'_> {
-    /// Starts the next attempt, if the breaker admits it. `permit` is the permit of the last decision;
-    /// [`Permits::NONE`] at first.
+    /// Starts the next attempt, if the guards let it, for a driver that does not wait for a [turn](Self::turn): a
+    /// wait is a rejection. `permit` is the permit of the last decision; [`Permits::NONE`] at first.
     ///
-    /// The first attempt gets permits, too: [`Budget::on_first_attempt`](crate::Budget::on_first_attempt) never rejects
-    /// it, and some budgets count from it on. Every attempt has exactly one set of permits, which is settled exactly
-    /// once. A repeat of a request that was not processed keeps its permits.
+    /// The first attempt gets permits, too: some budgets count from it on, although they never reject it. Every attempt
+    /// has exactly one set of permits, which is settled exactly once. A repeat of a request that was not processed
+    /// keeps its permits.
     ///
     /// # Errors
-    /// [`StopReason::Deadline`] if the [deadline](Self::deadline) has passed, [`StopReason::Breaker`] if the breaker
-    /// rejects the attempt. The permit has then been released. At the first attempt this means that the operation was
-    /// never called.
+    /// [`StopReason::Deadline`] if the [deadline](Self::deadline) has passed, [`StopReason::Guard`] if a guard rejects
+    /// the attempt, or would let it wait. The permit has then been given back. At the first attempt this means that the
+    /// operation was never called.
     #[inline]
     pub fn begin(
         &mut self,
         permit: Permits,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Result<Permits, StopReason> {
         let now = Unread::new(now);
-        self.start_clock(&now);
         let mut permit = permit;
-        if self.is_past_deadline(&now) {
-            guards.release(permit);
-            return Err(StopReason::Deadline);
+        if !self.start(&mut permit, &now, guards)?.is_zero() {
+            let waits_for = guards.waits_for(&permit);
+            guards.give_back(permit, &now);
+            return Err(waits_for);
         }
-        if let Some(breaker) = guards.breaker {
-            match breaker.admit(&now) {
-                Ok(given) => permit.breaker = given,
-                Err(_) => {
-                    guards.release(permit);
-                    return Err(StopReason::Breaker);
-                }
-            }
-        }
-        if self.state.flags & DECIDED == 0 {
-            permit.budget = guards.on_first_attempt(&now);
-        }
-        // The one immediate repeat is not counted. Without a branch, because this is on the path of every call.
-        self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
-        self.state.flags &= !(REPEATS | DECIDED | IN_FLIGHT);
         Ok(permit)
+    }
+
+    /// Counts the attempt that starts now. The one immediate repeat is not counted. Without a branch, because this is
+    /// on the path of every call.
+    #[inline]
+    pub(super) const fn count_attempt(&mut self) {
+        self.state.attempt = self.state.attempt.saturating_add((self.state.flags & REPEATS == 0) as u32);
+        self.state.flags &= !(REPEATS | DECIDED | IN_FLIGHT);
     }
 
     /// Decides what to do after an attempt. See [the order](Self#the-order-inside-decide).
@@ -158,11 +154,11 @@ impl RetryMachine<'_> {
         outcome: Outcome,
         permit: Permits,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Decision {
         // Compiled twice, so that a call without guards contains no code for them.
         if guards.is_unguarded() {
-            self.decide_with(outcome, permit, now, &Guards::none().nested(guards.nested))
+            self.decide_with(outcome, permit, now, &Guards::none().nested(guards.nesting()))
         } else {
             self.decide_with(outcome, permit, now, guards)
         }
@@ -188,7 +184,7 @@ impl RetryMachine<'_> {
         &mut self,
         outcome: Outcome,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Decision {
         let (kind, hint) = match retryable(outcome) {
             Ok(failure) => failure,
@@ -226,7 +222,7 @@ impl RetryMachine<'_> {
         health: Health,
         outcome: Outcome,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Decision {
         let now = Unread::new(now);
         // A connection that ended normally is still wanted.
@@ -252,19 +248,22 @@ impl RetryMachine<'_> {
         self.retry_or_stop(kind, hint, spread, &now, guards)
     }
 
-    /// Acquires a new budget permit for a retry that was granted earlier and whose permit has been released, because
-    /// the call was [paused](crate::machine::Paused). The budget charges it like a retry after a transient failure. A
+    /// Reserves a retry anew that was granted earlier and whose permit has been given back, because the call was
+    /// [paused](crate::machine::Paused). The guards charge it like a retry after a transient failure. A
     /// first attempt and the one immediate repeat are free, as always. Call [`begin`](Self::begin) next, when the retry
     /// is due.
     ///
     /// # Errors
-    /// [`StopReason::Budget`] if the budget rejects the retry. Nothing has changed then.
-    pub fn reacquire(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
-        let mut permit = Permits::NONE;
-        if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
-            permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
+    /// [`StopReason::Guard`] if a guard has no retry left. Nothing has changed then.
+    pub fn reacquire(
+        &self,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
+    ) -> Result<Permits, StopReason> {
+        match self.state.flags & (DECIDED | REPEATS) {
+            DECIDED => guards.reserve(FailureKind::Transient, &Unread::new(now)),
+            _ => Ok(Permits::NONE),
         }
-        Ok(permit)
     }
 
     /// Sets the schedule to where it stands before retry `number`, for attempts that another layer made. A strategy
@@ -349,12 +348,14 @@ impl RetryMachine<'_> {
         outcome: Outcome,
         permit: Permits,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Decision {
         let now = Unread::new(now);
         // Step 4 keeps the permit that step 1 would settle, so its question comes first. It has no side effect.
         if matches!(outcome, Outcome::NotProcessed) && self.can_repeat(&now, guards) {
-            return self.repeat_at_once(permit, &now, guards);
+            // The server has not seen the attempt, so the guards are told nothing, and its permits stay valid.
+            self.state.flags |= REPEATED | REPEATS | DECIDED;
+            return Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit };
         }
         guards.record(permit, &self.told(outcome), &now);
         match retryable(outcome) {
@@ -368,37 +369,20 @@ impl RetryMachine<'_> {
     fn told(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Failed { kind, hint: Some(hint) } => Outcome::Failed { kind, hint: self.policy.followed(hint) },
+            Outcome::UnsafeToRetry { kind, hint: Some(hint) } => {
+                Outcome::UnsafeToRetry { kind, hint: self.policy.followed(hint) }
+            }
             other => other,
         }
     }
 
     /// Returns whether step 4 repeats the attempt.
     #[cold]
-    fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
+    fn can_repeat(&self, now: &dyn Now, guards: &Guards<'_, impl Deref<Target: Guard>>) -> bool {
         if self.state.flags & REPEATED != 0 || self.passed_limit(Duration::ZERO, now).is_some() {
             return false;
         }
-        match guards.breaker {
-            Some(breaker) => !breaker.would_reject(Duration::ZERO, now),
-            None => true,
-        }
-    }
-
-    /// Repeats the attempt at once (step 4).
-    #[cold]
-    fn repeat_at_once(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
-        if let Some(breaker) = guards.breaker {
-            let given = core::mem::replace(&mut permit.breaker, BreakerPermit::NONE);
-            breaker.record(given, &Outcome::NotProcessed, now);
-        }
-        if let Some(quiet) = guards.quiet {
-            quiet.record(core::mem::replace(&mut permit.quiet, LimiterPermit::NONE), &Outcome::NotProcessed, now);
-        }
-        if let Some(pacer) = guards.pacer {
-            pacer.record(core::mem::replace(&mut permit.pacer, LimiterPermit::NONE), &Outcome::NotProcessed, now);
-        }
-        self.state.flags |= REPEATED | REPEATS | DECIDED;
-        Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
+        guards.would_refuse(Duration::ZERO, None, now).is_none()
     }
 
     /// Takes steps 5 to 12.
@@ -409,7 +393,7 @@ impl RetryMachine<'_> {
         hint: Option<ServerHint>,
         spread: SpreadUse,
         now: &impl Now,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Decision {
         // Step 5. Drawing changes nothing: a draw is a pure function of its number.
         if self.is_last_attempt() {
@@ -465,29 +449,19 @@ impl RetryMachine<'_> {
         source: DelaySource,
         kind: FailureKind,
         now: &impl Now,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Decision {
         if let Some(limit) = self.passed_limit(after, now) {
             return Decision::Stop(limit);
         }
-        if let Some(breaker) = guards.breaker {
-            if breaker.would_reject(after, now) {
-                return Decision::Stop(StopReason::Breaker);
-            }
+        if let Some(refused) = guards.would_refuse(after, self.latest_start(), now) {
+            return Decision::Stop(refused);
         }
-        if let Some(quiet) = guards.quiet {
-            if quiet.would_reject(after, self.latest_start(), now) {
-                return Decision::Stop(StopReason::Quiet);
-            }
-        }
-        // The budget comes last, because it alone charges: no later question can reject a retry that was paid for.
-        let mut permit = Permits::NONE;
-        if let Some(budget) = guards.budget {
-            match budget.try_acquire(kind, now) {
-                Some(given) => permit.budget = given,
-                None => return Decision::Stop(StopReason::Budget),
-            }
-        }
+        // Reservations come last, because they alone charge: no later question can reject a retry that was paid for.
+        let permit = match guards.reserve(kind, now) {
+            Ok(permit) => permit,
+            Err(used_up) => return Decision::Stop(used_up),
+        };
         self.state.flags |= DECIDED;
         Decision::Retry { after, source, permit }
     }
@@ -603,7 +577,7 @@ pub(super) fn retryable(outcome: Outcome) -> Result<(FailureKind, Option<ServerH
         Outcome::NotProcessed => Ok((FailureKind::Transient, None)),
         Outcome::Success => Err(Decision::Done),
         Outcome::Permanent => Err(Decision::Stop(StopReason::Permanent)),
-        Outcome::UnsafeToRetry(_) => Err(Decision::Stop(StopReason::UnsafeToRetry)),
+        Outcome::UnsafeToRetry { .. } => Err(Decision::Stop(StopReason::UnsafeToRetry)),
         Outcome::Cancelled => Err(Decision::Stop(StopReason::Cancelled)),
     }
 }

@@ -1,15 +1,15 @@
 //! The waits of a call: for its turn, on a timer with ticks, and again if the timer fired late.
 
+use core::ops::Deref;
 use core::time::Duration;
 
 use super::decision::{DelaySource, StopReason};
 use super::retry::RetryMachine;
-use super::state::{DECIDED, REPEATS};
-use crate::guards::guard::{Guards, Limiter, LimiterPermit, Permits, Turn};
+use super::state::DECIDED;
+use crate::guards::guard::{Ask, Guard, Guards, Permits};
 use crate::guards::now::{Now, Unread};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::random::{Purpose, draw_nanos};
-use crate::outcome::Outcome;
 
 /// The waits before an attempt.
 impl RetryMachine<'_> {
@@ -29,64 +29,46 @@ impl RetryMachine<'_> {
         Duration::from_nanos(self.draw_spread(spread, 0))
     }
 
-    /// Asks the pacer and the quiet period whether the next attempt may start. Returns zero if it may: call
-    /// [`begin`](Self::begin) next, without a wait between. Otherwise returns how long to wait before asking again.
-    /// Meanwhile `permits` hold the place of the call among those that wait; to cancel it, release them with
-    /// [`Guards::release`].
+    /// Starts the next attempt if the guards let it, which are asked in their order: returns zero then. Otherwise
+    /// returns how long to wait before asking again. Meanwhile `permits` hold the place of the attempt, and what the
+    /// guards before have granted; to cancel it, give them back with [`Guards::release`]. `permits` are those of the
+    /// last decision or turn; [`Permits::NONE`] at first.
     ///
-    /// Waiting uses no attempt and pays no budget. It counts as elapsed time.
-    ///
-    /// The pacer is asked first, and a turn that it gave is kept while the quiet period lets the call wait, so that
-    /// calls come back from a pause at its pace.
+    /// Waiting uses no attempt and reserves nothing. It counts as elapsed time.
     ///
     /// # Errors
-    /// [`StopReason::Quiet`] or [`StopReason::Pacer`] if one of them rejects the attempt, because it holds no calls, or
-    /// because its turn would come too late for the deadline or `max_elapsed`. [`StopReason::Deadline`] if the deadline
-    /// has passed. The permits have then been released.
+    /// [`StopReason::Guard`] if one of them rejects the attempt, for instance because its turn would come too late for
+    /// the deadline or `max_elapsed`. [`StopReason::Deadline`] if the deadline has passed. The permits have then been
+    /// given back.
     #[inline]
     pub fn turn(
         &mut self,
         permits: &mut Permits,
         now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
     ) -> Result<Duration, StopReason> {
-        if !guards.has_limiter() {
-            return Ok(Duration::ZERO);
-        }
-        let now = Unread::new(now);
-        self.start_clock(&now);
-        let turn = self.ask_limiters(permits, &now, guards);
-        if turn.is_err() {
-            guards.release(Permits::take(permits));
-        }
-        turn
+        self.start(permits, &Unread::new(now), guards)
     }
 
-    /// Takes back the start of an attempt that [`begin`](Self::begin) admitted and that was not made, if the quiet
-    /// period has begun to hold calls since. The attempt keeps its number and what its budget charged; the breaker is
-    /// asked again. Returns the permits to call [`turn`](Self::turn) with; the turn that the pacer gave is among them.
-    ///
-    /// # Errors
-    /// The permits, unchanged, if the attempt may begin.
-    pub fn postpone(
+    /// Starts the attempt if the guards let it that have not done so yet.
+    #[inline]
+    pub(super) fn start(
         &mut self,
-        permits: Permits,
-        now: impl FnOnce() -> Instant,
-        guards: &Guards<'_>,
-    ) -> Result<Permits, Permits> {
-        let quiet = match guards.quiet {
-            Some(quiet) if !quiet.is_current(&permits.quiet) => quiet,
-            _ => return Err(permits),
-        };
-        let Permits { budget, breaker: admitted, quiet: permit, pacer } = permits;
-        if let Some(breaker) = guards.breaker {
-            breaker.record(admitted, &Outcome::Cancelled, &Unread::new(now));
+        permits: &mut Permits,
+        now: &impl Now,
+        guards: &Guards<'_, impl Deref<Target: Guard>>,
+    ) -> Result<Duration, StopReason> {
+        self.start_clock(now);
+        if self.is_past_deadline(now) {
+            guards.give_back(Permits::take(permits), now);
+            return Err(StopReason::Deadline);
         }
-        if permit != LimiterPermit::NONE {
-            quiet.release(permit);
+        let ask = Ask { is_first: self.state.flags & DECIDED == 0, latest: self.latest_start() };
+        let wait = guards.ask(permits, ask, now)?;
+        if wait.is_zero() {
+            self.count_attempt();
         }
-        self.state.flags |= REPEATS | DECIDED;
-        Ok(Permits { budget, pacer, ..Permits::NONE })
+        Ok(wait)
     }
 
     /// Returns how long the coming attempt may take: the time left until the deadline. `None` if there is no deadline.
@@ -153,28 +135,9 @@ impl RetryMachine<'_> {
         spread_again(late, span, self.bits(Purpose::Again))
     }
 
-    fn ask_limiters(&self, permits: &mut Permits, now: &dyn Now, guards: &Guards<'_>) -> Result<Duration, StopReason> {
-        if self.is_past_deadline(now) {
-            return Err(StopReason::Deadline);
-        }
-        let latest = self.latest_start();
-        if let Some(pacer) = guards.pacer {
-            let wait = ask(pacer, &mut permits.pacer, StopReason::Pacer, latest, now)?;
-            if !wait.is_zero() {
-                return match guards.quiet {
-                    Some(quiet) if quiet.would_reject(wait, latest, now) => Err(StopReason::Quiet),
-                    _ => Ok(wait),
-                };
-            }
-        }
-        match guards.quiet {
-            Some(quiet) => ask(quiet, &mut permits.quiet, StopReason::Quiet, latest, now),
-            None => Ok(Duration::ZERO),
-        }
-    }
-
     /// Returns the latest time at which the limits let an attempt start. `None` if there is no limit.
-    pub(super) fn latest_start(&self) -> Option<Instant> {
+    #[must_use]
+    pub fn latest_start(&self) -> Option<Instant> {
         let elapsed = match (self.policy.max_elapsed(), self.state.start()) {
             (Some(limit), Some(start)) => Some(start.saturating_add(limit)),
             _ => None,
@@ -217,30 +180,6 @@ pub fn spread_again(late: Duration, span: Duration, bits: u64) -> Option<Duratio
 /// How late a timer is, at most, without a pause: a busy runtime fires timers late, too.
 const PUNCTUAL: Duration = Duration::from_secs(1);
 
-/// Asks a limiter, and keeps the permit of its answer. Returns how long to wait: zero if the attempt may start. If the
-/// limiter rejects the attempt, that is for this `reason`.
-#[inline]
-fn ask(
-    limiter: &dyn Limiter,
-    permit: &mut LimiterPermit,
-    reason: StopReason,
-    latest: Option<Instant>,
-    now: &dyn Now,
-) -> Result<Duration, StopReason> {
-    match limiter.admit(core::mem::replace(permit, LimiterPermit::NONE), latest, now) {
-        Turn::Now(given) => {
-            *permit = given;
-            Ok(Duration::ZERO)
-        }
-        Turn::Wait { after, permit: place } => {
-            *permit = place;
-            // Zero would mean that it may start.
-            Ok(after.max(Duration::from_nanos(1)))
-        }
-        Turn::Rejected { .. } => Err(reason),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::vec::Vec;
@@ -248,6 +187,7 @@ mod tests {
     use super::*;
     use crate::machine::state::RetryState;
     use crate::numbers::random::Seed;
+    use crate::outcome::Outcome;
     use crate::policy::Policy;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -5,8 +5,10 @@ use core::time::Duration;
 use loom::sync::Arc;
 use loom::thread;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::guard::BreakerPermit;
-use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed};
+use stagger_core::guard::{Answer, Ask, End, Permit};
+use stagger_core::{Guard, Instant, Jitter, Outcome, Policy, Ratio, Seed};
+
+use super::support::Start;
 
 const FAILED: Outcome = Outcome::TRANSIENT;
 const OPEN: Duration = Duration::from_secs(5);
@@ -33,7 +35,7 @@ fn tripped(builder: CircuitBreakerBuilder) -> Arc<CircuitBreaker> {
 }
 
 fn call(breaker: &CircuitBreaker, outcome: Outcome, now: Instant) {
-    breaker.record(breaker.admit(&now).unwrap(), &outcome, &now);
+    breaker.settle(breaker.start(&now), End::Made(&outcome), &now);
 }
 
 /// Checks every interleaving of the threads of `body`, with at most `preemptions` preemptions.
@@ -52,7 +54,7 @@ fn beside<T: 'static>(
     thread::spawn(move || work(&breaker))
 }
 
-fn count_permits(results: [Option<BreakerPermit>; 2]) -> usize {
+fn count_permits(results: [Option<Permit>; 2]) -> usize {
     results.into_iter().flatten().count()
 }
 
@@ -60,8 +62,8 @@ fn count_permits(results: [Option<BreakerPermit>; 2]) -> usize {
 fn at_most_one_of_two_callers_is_the_probe() {
     model(None, || {
         let breaker = tripped(builder());
-        let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
-        let mine = breaker.admit(&late()).ok();
+        let other = beside(&breaker, |breaker| breaker.try_start(&late()));
+        let mine = breaker.try_start(&late());
         let permits = count_permits([mine, other.join().unwrap()]);
         assert_eq!((permits, breaker.snapshot(&late()).probes), (1, 1));
     });
@@ -71,12 +73,12 @@ fn at_most_one_of_two_callers_is_the_probe() {
 fn three_callers_get_at_most_two_probes() {
     model(Some(3), || {
         let breaker = tripped(builder().probes(2));
-        let first = breaker.admit(&late()).unwrap();
-        let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
-        let mine = breaker.admit(&late()).ok();
+        let first = breaker.start(&late());
+        let other = beside(&breaker, |breaker| breaker.try_start(&late()));
+        let mine = breaker.try_start(&late());
         assert_eq!(count_permits([mine, other.join().unwrap()]), 1);
         assert_eq!(breaker.snapshot(&late()).probes, 2);
-        breaker.record(first, &Outcome::Cancelled, &late());
+        breaker.settle(first, End::Made(&Outcome::Cancelled), &late());
     });
 }
 
@@ -84,13 +86,13 @@ fn three_callers_get_at_most_two_probes() {
 fn a_dropped_probe_is_released_beside_another_caller() {
     model(None, || {
         let breaker = tripped(builder());
-        let probe = breaker.admit(&late()).unwrap();
-        let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
-        breaker.record(probe, &Outcome::Cancelled, &late());
+        let probe = breaker.start(&late());
+        let other = beside(&breaker, |breaker| breaker.try_start(&late()));
+        breaker.settle(probe, End::Made(&Outcome::Cancelled), &late());
         let taken = other.join().unwrap().is_some();
         let snapshot = breaker.snapshot(&late());
         assert_eq!((snapshot.state, snapshot.probes), (BreakerState::HalfOpen, u64::from(taken)));
-        assert_eq!(breaker.admit(&late()).is_ok(), !taken);
+        assert_eq!(breaker.try_start(&late()).is_some(), !taken);
     });
 }
 
@@ -99,9 +101,9 @@ fn one_failed_probe_of_two_opens_it_once() {
     for other_outcome in [Outcome::Success, FAILED] {
         model(None, move || {
             let breaker = tripped(builder().probes(2));
-            let [mine, theirs] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
-            let other = beside(&breaker, move |breaker| breaker.record(theirs, &other_outcome, &late()));
-            breaker.record(mine, &FAILED, &late());
+            let [mine, theirs] = [breaker.start(&late()), breaker.start(&late())];
+            let other = beside(&breaker, move |breaker| breaker.settle(theirs, End::Made(&other_outcome), &late()));
+            breaker.settle(mine, End::Made(&FAILED), &late());
             other.join().unwrap();
             assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Open, 3));
             assert_eq!(breaker.retry_in(&late()), OPEN);
@@ -113,9 +115,9 @@ fn one_failed_probe_of_two_opens_it_once() {
 fn two_healthy_probes_close_it_once() {
     model(None, || {
         let breaker = tripped(builder().probes(2));
-        let [mine, theirs] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
-        let other = beside(&breaker, move |breaker| breaker.record(theirs, &Outcome::Success, &late()));
-        breaker.record(mine, &Outcome::Success, &late());
+        let [mine, theirs] = [breaker.start(&late()), breaker.start(&late())];
+        let other = beside(&breaker, move |breaker| breaker.settle(theirs, End::Made(&Outcome::Success), &late()));
+        breaker.settle(mine, End::Made(&Outcome::Success), &late());
         other.join().unwrap();
         assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Closed, 3));
     });
@@ -126,17 +128,17 @@ fn two_healthy_probes_close_it_once() {
 fn a_breaker_that_just_opened_rejects_every_caller() {
     model(None, || {
         let breaker = share(builder().consecutive(1));
-        let permit = breaker.admit(&EARLY).unwrap();
-        let other = beside(&breaker, |breaker| match breaker.admit(&EARLY) {
-            Ok(_) => breaker.transitions(),
-            Err(open) => {
-                assert!(open.retry_in == OPEN || open.retry_in == Duration::from_millis(1), "{open:?}");
+        let permit = breaker.start(&EARLY);
+        let other = beside(&breaker, |breaker| match breaker.ask(Ask::FIRST, Permit::NONE, &EARLY) {
+            Answer::No { retry_in } => {
+                assert!(retry_in == OPEN || retry_in == Duration::from_millis(1), "{retry_in:?}");
                 0
             }
+            _ => breaker.transitions(),
         });
-        breaker.record(permit, &FAILED, &EARLY);
+        breaker.settle(permit, End::Made(&FAILED), &EARLY);
         other.join().unwrap();
-        assert_eq!(breaker.admit(&EARLY).unwrap_err().retry_in, OPEN);
+        assert_eq!(breaker.ask(Ask::FIRST, Permit::NONE, &EARLY), Answer::No { retry_in: OPEN });
     });
 }
 
@@ -150,8 +152,8 @@ fn the_second_of_two_concurrent_failures_trips_it() {
         model(Some(3), move || {
             let breaker = share(rule);
             let other = beside(&breaker, |breaker| {
-                if let Ok(permit) = breaker.admit(&EARLY) {
-                    breaker.record(permit, &FAILED, &EARLY);
+                if let Some(permit) = breaker.try_start(&EARLY) {
+                    breaker.settle(permit, End::Made(&FAILED), &EARLY);
                 }
             });
             call(&breaker, FAILED, EARLY);
@@ -227,8 +229,8 @@ fn a_late_result_is_not_counted_in_a_later_state() {
     for window in [Window::Calls(2), Window::Time(Duration::from_secs(10))] {
         model(Some(2), move || {
             let breaker = share(builder().consecutive(9).failure_ratio(Ratio::ONE).min_calls(2).window(window));
-            let permit = breaker.admit(&EARLY).unwrap();
-            let other = beside(&breaker, move |breaker| breaker.record(permit, &FAILED, &EARLY));
+            let permit = breaker.start(&EARLY);
+            let other = beside(&breaker, move |breaker| breaker.settle(permit, End::Made(&FAILED), &EARLY));
             breaker.reset(&EARLY);
             other.join().unwrap();
             let snapshot = breaker.snapshot(&EARLY);
@@ -243,8 +245,8 @@ fn a_late_result_is_not_counted_in_a_later_state() {
 fn a_forced_state_is_not_undone_by_a_concurrent_failure() {
     model(None, || {
         let breaker = share(builder().consecutive(1));
-        let permit = breaker.admit(&EARLY).unwrap();
-        let other = beside(&breaker, move |breaker| breaker.record(permit, &FAILED, &EARLY));
+        let permit = breaker.start(&EARLY);
+        let other = beside(&breaker, move |breaker| breaker.settle(permit, End::Made(&FAILED), &EARLY));
         breaker.force_closed(&EARLY);
         other.join().unwrap();
         assert_eq!(breaker.state(), BreakerState::ForcedClosed);
@@ -256,12 +258,12 @@ fn an_overdue_probe_is_replaced_once() {
     model(Some(3), || {
         let wait = Duration::from_secs(1);
         let breaker = tripped(builder().probe_wait(wait));
-        let probe = breaker.admit(&late()).unwrap();
+        let probe = breaker.start(&late());
         let due = late().saturating_add(wait).saturating_add(OPEN);
-        let other = beside(&breaker, move |breaker| breaker.admit(&due).ok());
-        let mine = breaker.admit(&due).ok();
+        let other = beside(&breaker, move |breaker| breaker.try_start(&due));
+        let mine = breaker.try_start(&due);
         assert_eq!(count_permits([mine, other.join().unwrap()]), 1);
-        breaker.record(probe, &FAILED, &due);
+        breaker.settle(probe, End::Made(&FAILED), &due);
         assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::HalfOpen, 4));
     });
 }

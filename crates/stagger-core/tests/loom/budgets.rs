@@ -4,25 +4,25 @@ use core::time::Duration;
 
 use ::loom::sync::Arc;
 use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
-use stagger_core::guard::BudgetPermit;
-use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger_core::guard::{End, Permit};
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio, Seed};
 
-use super::support::{NOW, model, together};
+use super::support::{NOW, Start, model, together};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn acquire(budget: &dyn Budget, now: Instant) -> u64 {
-    u64::from(budget.try_acquire(FailureKind::Transient, &now).is_some())
+fn acquire(budget: &dyn Guard, now: Instant) -> u64 {
+    u64::from(budget.reserve(FailureKind::Transient, &now).is_some())
 }
 
-fn fail_and_acquire(budget: &dyn Budget) -> u64 {
-    budget.record(BudgetPermit::NONE, &Outcome::TRANSIENT, &NOW);
+fn fail_and_acquire(budget: &dyn Guard) -> u64 {
+    budget.settle(Permit::NONE, End::Made(&Outcome::TRANSIENT), &NOW);
     acquire(budget, NOW)
 }
 
-fn acquire_and_release(budget: &dyn Budget) -> u64 {
-    if let Some(permit) = budget.try_acquire(FailureKind::Transient, &NOW) {
-        budget.release(permit);
+fn acquire_and_release(budget: &dyn Guard) -> u64 {
+    if let Some(permit) = budget.reserve(FailureKind::Transient, &NOW) {
+        budget.settle(permit, End::NeverMade, &NOW);
     }
     0
 }
@@ -41,7 +41,7 @@ fn loom_concurrent_reward_and_release_are_not_lost() {
     model(|| {
         let tokens = Arc::new(Tokens::builder().capacity(10).initial(2).cost(2).reward(1).build().unwrap());
         let succeed: fn(&Tokens) -> u64 = |tokens| {
-            tokens.record(BudgetPermit::NONE, &Outcome::Success, &NOW);
+            tokens.settle(Permit::NONE, End::Made(&Outcome::Success), &NOW);
             0
         };
         together(&tokens, &[succeed, |tokens| acquire_and_release(tokens)]);
@@ -103,9 +103,9 @@ fn loom_a_success_rate_counts_failures_before_it_grants() {
 fn loom_a_lifetime_grants_its_last_retry_once() {
     model(|| {
         let budget = Arc::new(Lifetime::with(Ratio::percent(50), 0).unwrap());
-        let _ = budget.on_first_attempt(&NOW);
+        let _ = budget.start(&NOW);
         let call: fn(&Lifetime) -> u64 = |budget| {
-            let _ = budget.on_first_attempt(&NOW);
+            let _ = budget.start(&NOW);
             acquire(budget, NOW)
         };
         let granted = together(&budget, &[call, |budget| acquire(budget, NOW), |budget| acquire(budget, NOW)]);
@@ -119,11 +119,11 @@ fn loom_concurrent_calls_share_the_floor_and_leak_nothing() {
     model(|| {
         let budget = Arc::new(Concurrent::with(Ratio::ZERO, 1).unwrap());
         let call: fn(&Concurrent) -> u64 = |budget| {
-            let first = budget.on_first_attempt(&NOW);
-            budget.record(first, &Outcome::TRANSIENT, &NOW);
-            let Some(permit) = budget.try_acquire(FailureKind::Transient, &NOW) else { return 0 };
+            let first = budget.start(&NOW);
+            budget.settle(first, End::Made(&Outcome::TRANSIENT), &NOW);
+            let Some(permit) = budget.reserve(FailureKind::Transient, &NOW) else { return 0 };
             assert_eq!(budget.snapshot().retries, 1);
-            budget.record(permit, &Outcome::Cancelled, &NOW);
+            budget.settle(permit, End::Made(&Outcome::Cancelled), &NOW);
             1
         };
         assert!(together(&budget, &[call, call]) >= 1);
@@ -142,7 +142,7 @@ const NEXT_SLOT: Instant = Instant::from_nanos(7_500_000_000);
 fn loom_a_window_grants_its_last_retry_once() {
     model(|| {
         let window = Arc::new(window());
-        let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NOW));
+        let _ = (window.start(&NOW), window.start(&NOW));
         let acquire: fn(&Window) -> u64 = |window| acquire(window, NOW);
         assert_eq!(together(&window, &[acquire, acquire]), 1);
     });
@@ -152,7 +152,7 @@ fn loom_a_window_grants_its_last_retry_once() {
 fn loom_a_window_grants_its_last_retry_once_across_slots() {
     model(|| {
         let window = Arc::new(window());
-        let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NEXT_SLOT));
+        let _ = (window.start(&NOW), window.start(&NEXT_SLOT));
         let before: fn(&Window) -> u64 = |window| acquire(window, NOW);
         let after: fn(&Window) -> u64 = |window| acquire(window, NEXT_SLOT);
         let granted = together(&window, &[before, after]);
@@ -166,7 +166,7 @@ fn loom_three_threads_do_not_exceed_a_window() {
     model(|| {
         let window = Arc::new(window());
         for _ in 0..4 {
-            let _ = window.on_first_attempt(&NOW);
+            let _ = window.start(&NOW);
         }
         let before: fn(&Window) -> u64 = |window| acquire(window, NOW);
         let after: fn(&Window) -> u64 = |window| acquire(window, NEXT_SLOT);
@@ -178,7 +178,7 @@ fn loom_three_threads_do_not_exceed_a_window() {
 fn loom_a_retry_released_to_a_window_is_available_again() {
     model(|| {
         let window = Arc::new(window());
-        let _ = (window.on_first_attempt(&NOW), window.on_first_attempt(&NOW));
+        let _ = (window.start(&NOW), window.start(&NOW));
         let granted = together(&window, &[|window| acquire_and_release(window), |window| acquire(window, NEXT_SLOT)]);
         assert_eq!(window.snapshot(NEXT_SLOT).retries, granted);
         assert_eq!(granted + window.available().unwrap(), 1);
@@ -189,9 +189,9 @@ fn loom_a_retry_released_to_a_window_is_available_again() {
 fn loom_calls_are_counted_while_a_slot_starts() {
     model(|| {
         let window = Arc::new(window());
-        let _ = window.on_first_attempt(&NOW);
+        let _ = window.start(&NOW);
         let call: fn(&Window) -> u64 = |window| {
-            let _ = window.on_first_attempt(&NOW.saturating_add(SECOND));
+            let _ = window.start(&NOW.saturating_add(SECOND));
             0
         };
         together(&window, &[call, call]);
@@ -204,13 +204,13 @@ fn loom_an_adaptive_budget_uncounts_cancelled_requests() {
     model(|| {
         let budget = Arc::new(Adaptive::new(Seed::new(1)));
         let cancelled: fn(&Adaptive) -> u64 = |budget| {
-            let permit = budget.on_first_attempt(&NOW);
-            budget.record(permit, &Outcome::Cancelled, &NOW);
+            let permit = budget.start(&NOW);
+            budget.settle(permit, End::Made(&Outcome::Cancelled), &NOW);
             0
         };
         let accepted: fn(&Adaptive) -> u64 = |budget| {
-            let permit = budget.on_first_attempt(&NOW);
-            budget.record(permit, &Outcome::Success, &NOW);
+            let permit = budget.start(&NOW);
+            budget.settle(permit, End::Made(&Outcome::Success), &NOW);
             0
         };
         together(&budget, &[cancelled, accepted]);

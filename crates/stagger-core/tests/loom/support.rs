@@ -2,7 +2,8 @@
 
 use ::loom::sync::Arc;
 use ::loom::thread;
-use stagger_core::Instant;
+use stagger_core::guard::{Answer, Ask, Permit};
+use stagger_core::{Guard, Instant};
 
 pub(super) const NOW: Instant = Instant::from_nanos(7_000_000_000);
 
@@ -30,3 +31,20 @@ pub(super) fn together<B: Send + Sync + 'static>(budget: &Arc<B>, work: &[fn(&B)
         .collect();
     here(budget) + others.into_iter().map(|thread| thread.join().expect("the thread does not panic")).sum::<u64>()
 }
+
+/// Starts first attempts without a limit.
+pub(super) trait Start: Guard {
+    /// Returns the permit of an attempt that starts now.
+    fn try_start(&self, now: &Instant) -> Option<Permit> {
+        match self.ask(Ask::FIRST, Permit::NONE, now) {
+            Answer::Go(permit) => Some(permit),
+            _ => None,
+        }
+    }
+
+    fn start(&self, now: &Instant) -> Permit {
+        self.try_start(now).expect("the attempt starts")
+    }
+}
+
+impl<G: Guard + ?Sized> Start for G {}

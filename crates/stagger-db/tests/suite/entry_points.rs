@@ -29,7 +29,7 @@ where
     let db = |attempt, stop| ("db".to_owned(), attempt, stop);
     let all = [db(1, None), db(2, None), db(3, Some(StopReason::Attempts))];
     assert_eq!(events(rule, transient, "other=no-retries"), all);
-    assert_eq!(events(rule, transient, "db=no-retries"), [db(1, Some(StopReason::Budget))]);
+    assert_eq!(events(rule, transient, "db=no-retries"), [db(1, Some(StopReason::Guard("control")))]);
     assert_eq!(events(rule, permanent, "other=no-retries"), [db(1, Some(StopReason::Permanent))]);
 }
 

@@ -87,7 +87,7 @@ impl Call {
     ) -> CallInFlight {
         let timer = SdkTimer::new(clock);
         let deadline = time.map(|time| timer.now().saturating_add(time));
-        let call = PollRetry::with_deadline(retrier, timer.clone(), deadline).target(target);
+        let call = PollRetry::with_deadline(retrier, timer.clone(), deadline).target(target).reject_waits();
         let progress = Mutex::new(Progress { call, phase: Phase::Waiting, delay: None });
         let call = Arc::new(Self { key: Key::of(context), calls: Arc::clone(calls), timer, idempotency, progress });
         calls.lock().insert(call.key, Arc::downgrade(&call));
@@ -179,8 +179,9 @@ impl Storable for CallInFlight {
 #[cfg(test)]
 mod tests {
     use aws_smithy_runtime_api::client::interceptors::context::Input;
+    use stagger::guard::{Answer, Ask, End, Now, Permit, QuietPeriod};
     use stagger::time::SystemClock;
-    use stagger::{FailureKind, Policy, policy};
+    use stagger::{FailureKind, Guard, Policy, policy};
 
     use super::*;
 
@@ -215,6 +216,59 @@ mod tests {
             call.begin().unwrap();
             let delay = call.failed(Outcome::Failed { kind: FailureKind::Transient, hint: None }, None);
             assert_eq!(delay, (number < 100).then_some(Duration::ZERO), "attempt {number}");
+        }
+    }
+
+    /// A guard that lets all attempts wait.
+    #[derive(Debug)]
+    struct Full;
+
+    impl Guard for Full {
+        fn name(&self) -> &'static str {
+            "full"
+        }
+
+        fn ask(&self, _: Ask, permit: Permit, _: &dyn Now) -> Answer {
+            Answer::Wait { after: Duration::from_millis(1), permit }
+        }
+
+        fn settle(&self, _: Permit, _: End<'_>, _: &dyn Now) {}
+    }
+
+    /// An interceptor cannot wait.
+    #[test]
+    fn a_guard_that_would_let_an_attempt_wait_rejects_it() {
+        let (calls, context) = (Calls::new(), InterceptorContext::new(Input::erase(())));
+        let CallInFlight(call) = start(&calls, &context, &Retrier::new(POLICY).guard(Full));
+        assert_eq!(call.begin(), Err(Rejected::ByGuard { guard: "full", retry_in: Duration::ZERO }));
+
+        let quiet = Arc::new(QuietPeriod::new());
+        let CallInFlight(call) = start(&calls, &context, &Retrier::new(POLICY).shared_guard(Arc::clone(&quiet) as _));
+        call.begin().unwrap();
+        assert_eq!(call.failed(Outcome::TRANSIENT, None), Some(Duration::from_secs(1)));
+        quiet.pause(Duration::from_secs(60), &SystemClock.now());
+        let rejected = call.begin().unwrap_err();
+        let Rejected::ByGuard { guard: "quiet", retry_in } = rejected else { panic!("{rejected:?}") };
+        assert!(retry_in > Duration::from_secs(50), "{retry_in:?}");
+    }
+
+    /// The time that is left limits the call, and is no wait.
+    #[test]
+    fn a_call_with_a_time_limit_waits_for_the_same_delays_within_it() {
+        let (calls, context) = (Calls::new(), InterceptorContext::new(Input::erase(())));
+        let limit = Some(Duration::from_secs(5));
+        let CallInFlight(call) = Call::start(
+            &calls,
+            &context,
+            &Retrier::new(POLICY),
+            Arc::new(SystemClock),
+            limit,
+            "S3",
+            Idempotency::Declared,
+        );
+        for seconds in [Some(1), Some(2), None] {
+            call.begin().unwrap();
+            assert_eq!(call.failed(Outcome::TRANSIENT, None), seconds.map(Duration::from_secs));
         }
     }
 

@@ -29,8 +29,11 @@
 //! |---|---|
 //! | which errors are retryable | the SDK's classifiers and yours; without an opinion, [`status`](crate::status) |
 //! | when, and how often | the retrier: policy, [server hints](crate::hint), controls |
-//! | how much | the retrier's budget and breaker, by default one for each service, and also the SDK's token bucket |
+//! | how much | the retrier's guards, such as a budget, one for each service; and the SDK's token bucket |
 //! | how long | the client's `TimeoutConfig`; no attempt begins after its `operation_timeout` |
+//!
+//! Nothing can wait here but the SDK, for the delay of a retry. So a guard that would let an attempt wait, such as a
+//! quiet period in its pause, rejects it.
 //!
 //! The SDK's `RetryConfig` has no effect, not even `disabled()`, and neither have the retrier's `timeout` and initial
 //! spread.

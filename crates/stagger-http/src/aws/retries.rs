@@ -142,7 +142,7 @@ impl Intercept for Retries {
         if let Some(call) = self.call(cfg) {
             match context.output_or_error() {
                 Some(Err(error)) if error.is_timeout_error() => {
-                    call.failed(Outcome::UnsafeToRetry(FailureKind::Transient), Some(error));
+                    call.failed(Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None }, Some(error));
                 }
                 Some(Err(error)) => {
                     call.failed(Outcome::Permanent, Some(error));
@@ -208,13 +208,13 @@ fn outcome(context: &InterceptorContext, previous: &RetryAction) -> Outcome {
 
 /// Restricts an outcome to what is safe for the operation. A service throttles a request before it processes it.
 fn restrict(outcome: Outcome, idempotency: Idempotency, error: &OrchestratorError<Error>) -> Outcome {
-    let Outcome::Failed { kind, .. } = outcome else { return outcome };
+    let Outcome::Failed { kind, hint } = outcome else { return outcome };
     let progress = match error.as_connector_error() {
         Some(error) => RequestProgress::from_error(error),
         None if kind == FailureKind::Throttled => RequestProgress::NotProcessed,
         None => RequestProgress::MaybeProcessed,
     };
-    if idempotency.allows_retry(progress) { outcome } else { Outcome::UnsafeToRetry(kind) }
+    if idempotency.allows_retry(progress) { outcome } else { Outcome::UnsafeToRetry { kind, hint } }
 }
 
 /// Returns the kind that the SDK's token bucket shall take the retry for.

@@ -19,8 +19,8 @@ pub(super) type SharedClock = Arc<dyn Clock + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct State {
-    /// The wait that the call has asked for, and when it ends.
-    asked: Option<(Duration, Instant)>,
+    /// The wait that the call has asked for.
+    asked: Option<Duration>,
     /// The SDK has waited until here, whatever the clock says: the SDK's timer may run on another one, or round.
     reached: Option<Instant>,
     /// The SDK waits no more, so what the call asks for from now on has passed.
@@ -41,16 +41,13 @@ impl SdkTimer {
 
     /// Returns what the call has asked to wait for since [`begin_wait`](Self::begin_wait).
     pub(super) fn asked(&self) -> Duration {
-        self.lock().asked.map_or(Duration::ZERO, |(length, _)| length)
+        self.lock().asked.unwrap_or_default()
     }
 
     /// Ends the wait.
     pub(super) fn end_wait(&self) {
         let mut state = self.lock();
-        state.is_over = true;
-        if let Some((_, end)) = state.asked.take() {
-            state.reached = state.reached.max(Some(end));
-        }
+        (state.is_over, state.asked) = (true, None);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -71,23 +68,29 @@ impl Sleep for SdkTimer {
     fn sleep(&self, length: Duration) -> SdkWait {
         let end = self.now().saturating_add(length);
         let mut state = self.lock();
-        if state.is_over {
-            state.reached = state.reached.max(Some(end));
-        } else {
-            state.asked = Some((length, end));
+        if !state.is_over {
+            state.asked = Some(length);
         }
-        SdkWait(Arc::clone(&self.state))
+        SdkWait { state: Arc::clone(&self.state), end }
     }
 }
 
-/// Completes once the SDK has waited.
+/// Completes once the SDK has waited: then it is `end`. What limits an attempt is never polled, and so no wait.
 #[derive(Debug)]
-pub(super) struct SdkWait(Arc<Mutex<State>>);
+pub(super) struct SdkWait {
+    state: Arc<Mutex<State>>,
+    end: Instant,
+}
 
 impl Future for SdkWait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if self.0.lock().unwrap_or_else(PoisonError::into_inner).is_over { Poll::Ready(()) } else { Poll::Pending }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_over {
+            return Poll::Pending;
+        }
+        state.reached = state.reached.max(Some(self.end));
+        Poll::Ready(())
     }
 }

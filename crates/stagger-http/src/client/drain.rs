@@ -45,19 +45,18 @@ impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> BodyDrain<R, Z> {
     }
 }
 
-/// Waits until the next attempt is due, and for the end of a pause that the server has asked for. Meanwhile drains the
-/// body of the previous response, and drops it at the latest when the attempt begins.
+/// Waits until the next attempt is due and the guards let it start. Meanwhile drains the body of the previous response,
+/// and drops it at the latest when the attempt begins.
 pub(crate) fn poll_begin<T: Sleep + Clone, H: Borrow<Retrier> + Clone, R: Body + Unpin>(
     call: &mut PollRetry<T, H>,
     drain: &mut Option<BodyDrain<R, T::Sleeping>>,
-    quiet_key: impl FnOnce(&H) -> u64,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Attempt, Rejected>> {
     let is_drained = match drain {
         Some(drain) => drain.poll_end(cx).is_ready(),
         None => true,
     };
-    let begun = call.poll_begin_at(quiet_key, cx);
+    let begun = call.poll_begin(cx);
     if is_drained || begun.is_ready() {
         *drain = None;
     }

@@ -5,7 +5,6 @@ mod attempt_span;
 mod baggage;
 mod drain;
 mod origin;
-mod quiet_key;
 mod request;
 mod settings;
 
@@ -14,11 +13,8 @@ pub use baggage::retry_depth;
 pub(crate) use drain::{BodyDrain, poll_begin};
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use origin::Origin;
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", test))]
 pub(crate) use origin::OriginOf;
-#[cfg(feature = "reqwest-middleware")]
-pub(crate) use quiet_key::HashWriter;
-pub(crate) use quiet_key::hash_of;
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use request::RequestHead;
 pub(crate) use request::{BodyReplay, Hops, RequestTracker, deadline, insert_attempt, is_success, outcome_of_error};
@@ -26,5 +22,5 @@ pub use request::{Deadline, StatusFailure, attempt_number};
 #[cfg(any(feature = "object-store", feature = "opendal"))]
 pub(crate) use settings::ConditionalWrites;
 #[cfg(feature = "tower")]
-pub(crate) use settings::CredentialFuture;
-pub(crate) use settings::{HeaderMode, RetrySettings, poll_refresh, retry_options};
+pub(crate) use settings::{CredentialFuture, KeyFn};
+pub(crate) use settings::{GuardKey, HeaderMode, RetrySettings, poll_refresh, retry_options};

@@ -3,8 +3,8 @@ use core::fmt;
 #[cfg(any(feature = "tower", test))]
 use http::{HeaderMap, Uri, header};
 
-/// The origin of a request: its scheme, host and port, in one form for all ways to write them. Budgets and breakers are
-/// kept by it.
+/// The origin of a request: its scheme, host and port, in one form for all ways to write them. It is the default
+/// key of guards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'r> {
     scheme: &'r str,

@@ -4,20 +4,18 @@ use core::error::Error;
 use core::fmt;
 use std::time::SystemTime;
 
-use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, request};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use stagger::admission::ReservationToken;
 use stagger::time::Clock;
-use stagger::{Attempt, FailureKind, Instant, Outcome, classify};
+use stagger::{Attempt, FailureKind, Instant, Outcome, ServerHint, classify};
 use uuid::Uuid;
 
 use super::baggage::count_retry;
-#[cfg(any(feature = "tower", test))]
-use super::origin::OriginOf;
-use super::quiet_key::HashWriter;
 use super::settings::{CredentialFuture, HeaderMode, RetrySettings};
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 #[cfg(feature = "hyper")]
 use crate::hyper::outcome as by_protocol;
+use crate::key;
 use crate::request::{Idempotency, RequestProgress};
 use crate::{grpc, hint, status};
 
@@ -107,38 +105,19 @@ impl fmt::Display for StatusFailure {
 impl Error for StatusFailure {}
 
 /// A request without its body: the part that decides about retries and that attempts add headers to.
-pub(crate) trait RequestHead {
+pub(crate) trait RequestHead: key::Head {
     fn method(&self) -> &Method;
-    fn headers(&self) -> &HeaderMap;
     fn headers_mut(&mut self) -> &mut HeaderMap;
-    /// Writes the origin of the request and the user information of its URL.
-    fn write_target(&self, out: &mut HashWriter) -> fmt::Result;
 }
 
-impl RequestHead for request::Parts {
+#[cfg(any(feature = "tower", test))]
+impl RequestHead for http::request::Parts {
     fn method(&self) -> &Method {
         &self.method
     }
 
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
     fn headers_mut(&mut self) -> &mut HeaderMap {
         &mut self.headers
-    }
-
-    #[cfg(any(feature = "tower", test))]
-    fn write_target(&self, out: &mut HashWriter) -> fmt::Result {
-        let authority = self.uri.authority().map_or("", http::uri::Authority::as_str);
-        let (user_info, _) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-        out.target(OriginOf { uri: &self.uri, headers: &self.headers }, user, password)
-    }
-
-    #[cfg(not(any(feature = "tower", test)))]
-    fn write_target(&self, _: &mut HashWriter) -> fmt::Result {
-        Ok(())
     }
 }
 
@@ -168,8 +147,6 @@ pub(crate) struct RequestTracker<P> {
     pub(crate) head: P,
     /// Whether the body can be sent again, as of the latest attempt.
     pub(crate) body: BodyReplay,
-    /// What the last response that was not a success says, whether or not the request can be repeated.
-    pub(crate) answer: Outcome,
     /// The token of the reservation in the last response.
     reservation_token: Option<ReservationToken>,
     has_refreshed: bool,
@@ -186,13 +163,7 @@ impl<P: RequestHead> RequestTracker<P> {
                 head.headers_mut().insert(IDEMPOTENCY_KEY, key);
             }
         }
-        Self {
-            head,
-            body: BodyReplay::Possible,
-            answer: Outcome::Success,
-            reservation_token: None,
-            has_refreshed: false,
-        }
+        Self { head, body: BodyReplay::Possible, reservation_token: None, has_refreshed: false }
     }
 
     /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
@@ -247,13 +218,12 @@ impl<P: RequestHead> RequestTracker<P> {
             None if grpc::is_grpc(self.head.headers()) => {
                 // A proxy between client and server does not know gRPC, and responds in plain HTTP.
                 match rule(grpc::code_from_http_status(status)) {
-                    Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: hint() },
+                    Outcome::Failed { kind, .. } => by_proxy(status, kind, hint()),
                     outcome => outcome,
                 }
             }
             None => status::response_outcome(status, headers, failure.idempotency, hint()),
         };
-        self.answer = as_request_for_quiet(outcome, status);
         // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come
         // from anywhere behind.
         let is_rejected = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
@@ -301,9 +271,9 @@ impl<P: RequestHead> RequestTracker<P> {
         // A body that is spent cannot be sent again, however safe the request is.
         let allows_retry = |progress| self.body == BodyReplay::Possible && idempotency.allows_retry(progress);
         match outcome {
-            Outcome::Failed { kind, .. } if !allows_retry(progress) => Outcome::UnsafeToRetry(kind),
+            Outcome::Failed { kind, hint } if !allows_retry(progress) => Outcome::UnsafeToRetry { kind, hint },
             Outcome::NotProcessed if !allows_retry(RequestProgress::NotProcessed) => {
-                Outcome::UnsafeToRetry(FailureKind::Transient)
+                Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None }
             }
             outcome => outcome,
         }
@@ -369,15 +339,14 @@ pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
     status.as_u16() < 400 && matches!(by_grpc(headers, classify::grpc), None | Some(Outcome::Success))
 }
 
-/// Returns the outcome as a throttled failure if the status says so: gRPC takes a 429 or 503 of a proxy for an
-/// unavailable server.
-fn as_request_for_quiet(outcome: Outcome, status: StatusCode) -> Outcome {
-    match (outcome, status) {
-        (
-            Outcome::Failed { hint: hint @ Some(_), .. },
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE,
-        ) => Outcome::throttled(hint),
-        _ => outcome,
+/// Returns the outcome of a gRPC call that a proxy answered: a server that names a time limits every client, as
+/// [`status`] says, although for gRPC it is only unavailable.
+const fn by_proxy(status: StatusCode, kind: FailureKind, hint: Option<ServerHint>) -> Outcome {
+    match (status, hint) {
+        (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, Some(ServerHint::AtLeast(_))) => {
+            Outcome::throttled(hint)
+        }
+        _ => Outcome::Failed { kind, hint },
     }
 }
 

@@ -11,9 +11,8 @@ use http::HeaderMap;
 use stagger::time::Sleep;
 use stagger::{PollRetry, Retrier};
 
-use super::quiet_key::by_credentials;
-use super::request::RequestHead;
 use crate::grpc::Codes;
+use crate::key::{self, OriginDisplay};
 
 /// The settings of a retrying client, shared by all of its calls.
 ///
@@ -30,14 +29,15 @@ pub(crate) struct RetrySettings<P> {
     pub(crate) conditional_writes: ConditionalWrites,
     /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
-    /// Which requests share a quiet period; `None` for those to one origin with the same credentials.
-    pub(crate) quiet_key: Option<KeyFn<P>>,
+    /// Which requests share guards; `None` for those to one origin.
+    pub(crate) key: Option<KeyFn<P>>,
 }
 
 pub(crate) type CredentialFuture = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
 type RefreshFn<P> = Arc<dyn Fn(&P) -> CredentialFuture + Send + Sync>;
 type PredicateFn<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
-pub(crate) type KeyFn<P> = Arc<dyn Fn(&P) -> u64 + Send + Sync>;
+/// Writes the key of a request.
+pub(crate) type KeyFn<P> = Arc<dyn Fn(&P, &mut fmt::Formatter<'_>) -> fmt::Result + Send + Sync>;
 
 /// Whether a header is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,18 +68,7 @@ impl<P> RetrySettings<P> {
             idempotent_if: None,
             conditional_writes: ConditionalWrites::ByMethod,
             codes: None,
-            quiet_key: None,
-        }
-    }
-
-    /// Returns the key of the quiet period that holds this request.
-    pub(crate) fn quiet_key(&self, head: &P) -> u64
-    where
-        P: RequestHead,
-    {
-        match &self.quiet_key {
-            Some(key) => key(head),
-            None => by_credentials(head),
+            key: None,
         }
     }
 
@@ -92,6 +81,21 @@ impl<P> RetrySettings<P> {
 impl<P> fmt::Debug for RetrySettings<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetrySettings").field("retrier", &self.retrier).finish_non_exhaustive()
+    }
+}
+
+/// The key of a request's guards, found when it is written: only a call that has guards by key needs it.
+pub(crate) struct GuardKey<'r, P> {
+    pub(crate) head: &'r P,
+    pub(crate) by: Option<&'r KeyFn<P>>,
+}
+
+impl<P: key::Head> fmt::Display for GuardKey<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.by {
+            Some(write) => write(self.head, f),
+            None => OriginDisplay(self.head).fmt(f),
+        }
     }
 }
 
@@ -173,17 +177,19 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
-            /// Sets which requests share a quiet period, if the retrier [has one](stagger::Retrier::quiet_period):
-            /// those with equal keys, at most 1,000 keys at a time. The key alone decides, so let the host be part of
-            /// it if the client has several. A hash of it is kept, under a secret of the process. Default: the origin
-            /// and the credentials, see the [crate](crate#quiet-periods).
+            /// Sets which requests share guards: those with equal keys, which is what `key` returns as text. The key
+            /// alone decides, so let the host be part of it if the client has several. Default:
+            /// [`key::origin`](crate::key::origin).
+            ///
+            /// It is the key of all guards that the retrier was given by value. `key` is called at the start of a call
+            /// or, if no guard must be told of [every call](stagger::Guard::needs_every_call), only while calls fail.
             #[must_use]
-            pub fn quiet_key<K: ::core::hash::Hash>(
+            pub fn guards_by<K: ::core::fmt::Display>(
                 self,
                 key: impl Fn(&$Request) -> K + Send + Sync + 'static,
             ) -> Self {
-                let key = move |request: &$Request| $crate::client::hash_of(&key(request));
-                self.update_common(|settings| settings.quiet_key = Some(::std::sync::Arc::new(key)))
+                let write = move |request: &$Request, f: &mut ::core::fmt::Formatter<'_>| key(request).fmt(f);
+                self.update_common(|settings| settings.key = Some(::std::sync::Arc::new(write)))
             }
 
             /// Sets the retryable gRPC status codes, usually those of the method's `retryPolicy`. Default: those of

@@ -7,11 +7,11 @@ use http::Extensions;
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 use stagger::time::{Sleep, Tokio};
-use stagger::{Attempt, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
+use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
 use super::error::{self, Redirects};
 use crate::client::{
-    AttemptSpan, BodyDrain, BodyReplay, Hops, Origin, RequestTracker, RetrySettings, StatusFailure, deadline,
+    AttemptSpan, BodyDrain, BodyReplay, GuardKey, Hops, RequestTracker, RetrySettings, StatusFailure, deadline,
     insert_attempt, is_success, outcome_of_error, poll_begin, poll_refresh,
 };
 use crate::request::RequestProgress;
@@ -43,8 +43,7 @@ impl<'s> RetryCall<'s> {
             redirects,
             call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline)
                 .untimed()
-                .quiet_by_key()
-                .late_target(|| origin(&request)),
+                .late_target(|| key(settings, &request)),
             request: RequestTracker::new(request, settings),
             span: AttemptSpan::default(),
             drain: None,
@@ -119,7 +118,7 @@ impl<'s> RetryCall<'s> {
     }
 
     fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, Rejected>> {
-        poll_begin(&mut self.call, &mut self.drain, |_| self.settings.quiet_key(&self.request.head), cx)
+        poll_begin(&mut self.call, &mut self.drain, cx)
     }
 
     /// Polls the attempt. Resolves to `None` if the attempt times out.
@@ -134,23 +133,20 @@ impl<'s> RetryCall<'s> {
     fn on_response(&mut self, response: &Response, hops: Hops) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
-            self.call
-                .answered_at(&Outcome::Success, &Outcome::Success, |_| self.settings.quiet_key(&self.request.head));
-            self.call.succeeded_at(|| origin(&self.request.head));
+            self.call.succeeded_at(|| key(self.settings, &self.request.head));
             return None;
         }
-        let failure = self.request.on_response(status, headers, hops, self.settings);
+        let (outcome, failure) = self.request.on_response(status, headers, hops, self.settings);
         if error::is_from_origin(response, self.request.head.url()) {
-            self.call.answered_at(&self.request.answer, &failure.0, |_| self.settings.quiet_key(&self.request.head));
-        } else {
-            self.request.forget_reservation();
+            return Some((outcome, failure));
         }
-        Some(failure)
+        self.request.forget_reservation();
+        Some((without_throttling(outcome), failure))
     }
 
     /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
     fn on_decided(&mut self, outcome: Outcome, failure: StatusFailure, response: Response) -> Option<Response> {
-        if self.call.failed_at(|| origin(&self.request.head), outcome, Some(&failure)).is_some() {
+        if self.call.failed_at(|| key(self.settings, &self.request.head), outcome, Some(&failure)).is_some() {
             return Some(response);
         }
         self.drain = BodyDrain::new(response.into(), &Tokio);
@@ -171,8 +167,12 @@ impl<'s> RetryCall<'s> {
         let outcome = self.error_outcome(error, hops);
         let url = reqwest_error(error).and_then(error::hide_url_secrets);
         let stop = match &*error {
-            Error::Reqwest(error) => self.call.failed_at(|| origin(&self.request.head), outcome, Some(error)),
-            Error::Middleware(_) => self.call.failed_at(|| origin(&self.request.head), outcome, Some(&*error)),
+            Error::Reqwest(error) => {
+                self.call.failed_at(|| key(self.settings, &self.request.head), outcome, Some(error))
+            }
+            Error::Middleware(_) => {
+                self.call.failed_at(|| key(self.settings, &self.request.head), outcome, Some(&*error))
+            }
         };
         if let Some(error) = reqwest_error(error) {
             error::restore_url(error, url);
@@ -203,7 +203,7 @@ impl<'s> RetryCall<'s> {
     /// Decides about an attempt that timed out and was dropped. Returns the error if no retry follows.
     fn on_timeout(&mut self) -> Option<Error> {
         let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
-        let stop = self.call.failed_at::<StatusFailure, _>(|| origin(&self.request.head), outcome, None);
+        let stop = self.call.failed_at::<StatusFailure, _>(|| key(self.settings, &self.request.head), outcome, None);
         stop.map(|_| Error::middleware(Rejected::TimedOut))
     }
 
@@ -212,10 +212,22 @@ impl<'s> RetryCall<'s> {
     }
 }
 
-/// Returns the origin that this request is sent to.
-pub(super) fn origin(request: &Request) -> Origin<'_> {
-    let url = request.url();
-    Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port())
+/// Returns the outcome of a response from another server than the one whose guards are told of it: its hint is for this
+/// call alone.
+const fn without_throttling(outcome: Outcome) -> Outcome {
+    let kind = FailureKind::Transient;
+    match outcome {
+        Outcome::Failed { kind: FailureKind::Throttled, hint: hint @ Some(_) } => Outcome::Failed { kind, hint },
+        Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint: hint @ Some(_) } => {
+            Outcome::UnsafeToRetry { kind, hint }
+        }
+        _ => outcome,
+    }
+}
+
+/// Returns the key of the guards of this request.
+fn key<'r>(settings: &'r RetrySettings<Request>, head: &'r Request) -> GuardKey<'r, Request> {
+    GuardKey { head, by: settings.key.as_ref() }
 }
 
 /// Returns reqwest's error, also if middleware has wrapped it.

@@ -6,9 +6,10 @@ use reqwest::redirect::Policy;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use stagger::Retrier;
 
-use super::call::{RetryCall, Sending, origin};
+use super::call::{RetryCall, Sending};
 use super::error::Redirects;
-use crate::client::{self, HashWriter, RequestHead, RetrySettings};
+use crate::client::{self, Origin, RequestHead, RetrySettings};
+use crate::key;
 
 /// A middleware that retries requests. See the [module](super) for what it does.
 pub struct RetryMiddleware {
@@ -20,11 +21,12 @@ impl RetryMiddleware {
     /// Creates a middleware that retries according to a policy or through a [`Retrier`], with its budget, circuit
     /// breaker, rules, listeners and operator controls, on tokio's timer.
     ///
-    /// Each origin, which is a scheme, a host and a port, has its own budget and breaker, with the settings of
-    /// those that the retrier was given: a host that is down does not stop the calls to the others. A redirect that
-    /// reqwest follows counts for the origin that the request was made to. Up to 1,000 origins have their own; see
-    /// [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it with other clients,
-    /// give the retrier a [shared](Retrier::shared_budget) one.
+    /// Each origin, which is a scheme, a host and a port, has guards of its own, with the settings of those that the
+    /// retrier was given: a host that is down does not stop the calls to the others. A redirect that reqwest follows
+    /// counts for the origin that the request was made to. Up to 1,000 origins have their own; see
+    /// [`Keyed`](stagger::guard::Keyed). For other [keys](crate::key) than the origin, see
+    /// [`guards_by`](Self::guards_by). For one guard for all origins, or to share it with other clients, give the
+    /// retrier a [shared](Retrier::shared_guard) one.
     #[must_use]
     pub fn new(retrier: impl Into<Retrier>) -> Self {
         let settings = RetrySettings::new(retrier.into().look_into::<reqwest::Error>());
@@ -95,16 +97,23 @@ impl RequestHead for Request {
         self.method()
     }
 
-    fn headers(&self) -> &HeaderMap {
-        self.headers()
-    }
-
     fn headers_mut(&mut self) -> &mut HeaderMap {
         self.headers_mut()
     }
+}
 
-    fn write_target(&self, out: &mut HashWriter) -> fmt::Result {
-        out.target(origin(self), self.url().username(), self.url().password().unwrap_or(""))
+impl key::sealed::Head for Request {
+    fn write_origin(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url();
+        fmt::Display::fmt(&Origin::new(url.scheme(), url.host_str().unwrap_or(""), url.port()), f)
+    }
+
+    fn user_info(&self) -> (&str, &str) {
+        (self.url().username(), self.url().password().unwrap_or(""))
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        self.headers()
     }
 }
 

@@ -41,6 +41,8 @@
 //!   reservation, the retry comes at the reserved time, with the reservation's token. If reqwest has followed no
 //!   redirect, this holds whatever the request: admission control rejects a request before anything reads it. If
 //!   reqwest has followed a redirect to another origin, which gave the reservation, the retry goes without the token.
+//!   A hint of that origin delays the call, and is no hint for the guards, which are those of the origin that the
+//!   request was made to.
 //! - Errors are classified by the retrier's rules for `reqwest::Error` and for what it contains. Without a rule,
 //!   requests that cannot be built and redirects that cannot be followed are permanent, I/O errors are classified by
 //!   [`classify::io`](stagger::classify::io), and all other errors are transient. For errors of other middleware the

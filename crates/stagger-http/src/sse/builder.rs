@@ -125,14 +125,15 @@ impl<B: Send + 'static> ClientBuilder<B> {
         self
     }
 
-    /// Sets when the client retries and whether it gives up: a policy, or a [`Retrier`] with budget, breaker, rules,
+    /// Sets when the client retries and whether it gives up: a policy, or a [`Retrier`] with guards, rules,
     /// listeners and operator controls. Default: the policy [`WEB_SOCKET`] alone.
     ///
     /// - The spread should be at least the number of clients divided by the connections that the server accepts per
     ///   second. `stable_after` of the policy is the time after which a stream counts as healthy and the attempt count
     ///   restarts.
-    /// - The breaker must admit every attempt to connect, and the budget every one after a failure or a loss. If one of
-    ///   them rejects it, the client gives up, as at any other limit.
+    /// - The guards are asked before every attempt to connect. While one of them says so, the client waits; if one
+    ///   rejects the attempt, such as an open breaker, it gives up, as at any other limit. After a failure or a loss,
+    ///   each must also grant a retry.
     /// - Rules for [`ConnectionError`], or for the HTTP client's error in it, come before the meaning of statuses.
     /// - Listeners receive an event for every attempt, for every ended stream, and for giving up.
     /// - The retrier's timeout does not apply; see [`connect_timeout`](Self::connect_timeout).

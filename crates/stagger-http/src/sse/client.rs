@@ -346,8 +346,7 @@ impl Client {
     /// Returns the error of a client whose guards rejected an attempt to connect.
     fn rejected(&self, stop: StopReason) -> Fatal {
         let cause = match self.driver.rejection(stop) {
-            Rejected::BreakerOpen(open) => ConnectionError::BreakerOpen(open),
-            Rejected::Quiet { retry_in } => ConnectionError::Quiet { retry_in },
+            Rejected::ByGuard { guard, retry_in } => ConnectionError::ByGuard { guard, retry_in },
             _ => ConnectionError::ClosedLocally,
         };
         Fatal::new(stop, cause, self.driver.attempts())

@@ -154,7 +154,7 @@ impl<B: Send + 'static> Connector<B> {
         let may_repeat = self.repeat == Repeat::Always || idempotency.allows_retry(RequestProgress::MaybeProcessed);
         // Set before the request is sent, since the attempt may be dropped at any time after that.
         if !may_repeat && self.is_spent.swap(true, Ordering::AcqRel) {
-            let outcome = Some(Outcome::UnsafeToRetry(FailureKind::Transient));
+            let outcome = Some(Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None });
             let cause = ConnectionError::UnsafeToRetry;
             return Err(Box::new(ConnectFailure { cause, outcome, reservation: None }));
         }

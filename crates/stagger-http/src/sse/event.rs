@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
 use stagger::machine::Unreachable;
-use stagger::{BreakerOpen, PolicyError, Rejected, display_chain, reconnect};
+use stagger::{PolicyError, Rejected, display_chain, reconnect};
 
 use super::parser::{Message, ParseError};
 
@@ -100,10 +100,10 @@ pub enum ConnectionError {
         /// The idle timeout.
         after: Duration,
     },
-    /// The circuit breaker of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
-    BreakerOpen(BreakerOpen),
-    /// The quiet period of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
-    Quiet {
+    /// The guard of this name of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
+    ByGuard {
+        /// The name of the guard, such as `breaker`.
+        guard: &'static str,
         /// In how long the attempt could have started, as far as is known.
         retry_in: Duration,
     },
@@ -126,8 +126,7 @@ impl ConnectionError {
             Self::UnsafeToRetry => "unsafe_to_retry",
             Self::ConnectTimeout { .. } => "connect_timeout",
             Self::IdleTimeout { .. } => "idle_timeout",
-            Self::BreakerOpen(_) => "breaker_open",
-            Self::Quiet { .. } => "quiet",
+            Self::ByGuard { .. } => "guard",
             Self::ClosedLocally => "closed_locally",
         }
     }
@@ -163,8 +162,7 @@ impl fmt::Display for ConnectionError {
             ),
             Self::ConnectTimeout { after } => write!(f, "connect timeout after {} s", after.as_secs_f64()),
             Self::IdleTimeout { after } => write!(f, "no line from the server for {} s", after.as_secs_f64()),
-            Self::BreakerOpen(open) => write!(f, "{open}"),
-            Self::Quiet { retry_in } => Rejected::Quiet { retry_in: *retry_in }.fmt(f),
+            Self::ByGuard { guard, retry_in } => Rejected::ByGuard { guard, retry_in: *retry_in }.fmt(f),
             Self::ClosedLocally => f.write_str("closed by this side"),
         }
     }

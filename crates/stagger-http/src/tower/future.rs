@@ -73,7 +73,7 @@ where
         let call = PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer));
         Self {
             service,
-            call: call.untimed().quiet_by_key().late_target(|| request.origin()),
+            call: call.untimed().late_target(|| request.guard_key()),
             timer,
             request,
             attempt: None,
@@ -93,13 +93,12 @@ type Step<R, E> = ControlFlow<Result<Response<R>, Error<E>>>;
 /// A poll goes on where the last one has left off. `failed_at` decides after every failure whether a retry follows.
 ///
 /// ```text
-///           ┌───────────────────────────────────────────────────────┐
-///           ▼                                                       │ a retry follows
-///  ┌─▶ waiting ───▶ preparing ───▶ in flight ───▶ refreshing ───────┤
-///  │   no attempt   attempt        calling        refresh           │ none follows, or success
-///  │   (backoff,    (poll_ready)   (the inner     (credentials,     ▼
-///  │    quiet)          │           future)        after 401, 403)  end
-///  └────────────────────┘ the server has asked for quiet meanwhile
+///        ┌──────────────────────────────────────────────────────┐
+///        ▼                                                      │ a retry follows
+///   waiting ───▶ preparing ───▶ in flight ───▶ refreshing ──────┤
+///   no attempt   attempt        calling        refresh          │ none follows, or success
+///   (backoff,    (poll_ready)   (the inner     (credentials,    ▼
+///    guards)                     future)        after 401, 403) end
 /// ```
 ///
 /// The second line names the field that tells the state. While it is waiting, the call holds nothing of the inner
@@ -142,7 +141,7 @@ where
     R: Body + Unpin,
 {
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Step<R, S::Error>> {
-        match poll_begin(self.call, self.drain, |settings| self.request.quiet_key(settings), cx) {
+        match poll_begin(self.call, self.drain, cx) {
             Poll::Pending => {
                 // A wait holds nothing that the inner service has reserved for the request.
                 if mem::take(self.is_ready) {
@@ -166,18 +165,12 @@ where
     fn poll_preparing(&mut self, attempt: Attempt, cx: &mut Context<'_>) -> Poll<Step<R, S::Error>> {
         if !mem::take(self.is_ready) {
             match self.call.prepare(|| self.service.poll_ready(cx)) {
-                // The server may have asked for quiet meanwhile.
-                Poll::Ready(Ok(())) if self.call.postponed_at(|settings| self.request.quiet_key(settings)) => {
-                    *self.attempt = None;
-                    *self.service = self.service.clone();
-                    return Poll::Ready(Step::Continue(()));
-                }
                 Poll::Ready(Ok(())) => {}
                 // By tower's contract, a service that fails in `poll_ready` must be discarded.
                 Poll::Ready(Err(error)) => {
                     *self.attempt = None;
-                    let outcome = Outcome::UnsafeToRetry(FailureKind::LocalExhaustion);
-                    let _ = self.call.failed_at(|| self.request.origin(), outcome, Some(&error));
+                    let outcome = Outcome::UnsafeToRetry { kind: FailureKind::LocalExhaustion, hint: None };
+                    let _ = self.call.failed_at(|| self.request.guard_key(), outcome, Some(&error));
                     return Poll::Ready(Step::Break(Err(Error::Service(error))));
                 }
                 Poll::Pending => {
@@ -238,13 +231,9 @@ where
     fn on_response(&mut self, response: Response<R>) -> Step<R, S::Error> {
         self.span.answered(response.status());
         let Some((outcome, failure)) = self.request.on_response(&response, self.call.retrier()) else {
-            let success = Outcome::Success;
-            self.call.answered_at(&success, &success, |settings| self.request.quiet_key(settings));
-            self.call.succeeded_at(|| self.request.origin());
+            self.call.succeeded_at(|| self.request.guard_key());
             return Step::Break(Ok(response));
         };
-        let answer = self.request.answer();
-        self.call.answered_at(&answer, &outcome, |settings| self.request.quiet_key(settings));
         if let Some(credentials) = self.request.refresh(failure, self.call.retrier()) {
             *self.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
             return Step::Continue(());
@@ -259,7 +248,7 @@ where
         failure: StatusFailure,
         response: Response<R>,
     ) -> Step<R, S::Error> {
-        if self.call.failed_at(|| self.request.origin(), outcome, Some(&failure)).is_some() {
+        if self.call.failed_at(|| self.request.guard_key(), outcome, Some(&failure)).is_some() {
             return Step::Break(Ok(response));
         }
         *self.drain = BodyDrain::new(response.into_body(), self.timer);
@@ -277,7 +266,7 @@ where
                 None => self.call.outcome(&error),
             });
         let outcome = self.request.on_failure(outcome, progress, self.call.retrier());
-        if self.call.failed_at(|| self.request.origin(), outcome, Some(&error)).is_some() {
+        if self.call.failed_at(|| self.request.guard_key(), outcome, Some(&error)).is_some() {
             return Step::Break(Err(Error::Service(error)));
         }
         *self.last = Some(error);
@@ -286,7 +275,7 @@ where
 
     /// Decides about an attempt whose time is up.
     fn timed_out(&mut self, outcome: Outcome) -> Step<R, S::Error> {
-        if self.call.failed_at::<StatusFailure, _>(|| self.request.origin(), outcome, None).is_some() {
+        if self.call.failed_at::<StatusFailure, _>(|| self.request.guard_key(), outcome, None).is_some() {
             return Step::Break(Err(Error::Rejected(Rejected::TimedOut)));
         }
         Step::Continue(())
@@ -311,7 +300,8 @@ where
 pub enum Error<E> {
     /// The service's own error, from the last attempt.
     Service(E),
-    /// The circuit breaker was open, the deadline had passed, or the last attempt timed out.
+    /// A guard rejected the attempt, such as an open circuit breaker, the deadline had passed, or the last attempt
+    /// timed out.
     Rejected(Rejected),
 }
 

@@ -59,10 +59,11 @@ impl RetryLayer<stagger::time::Tokio> {
     /// Creates a layer that retries according to a policy or through a [`Retrier`], with its budget, circuit breaker,
     /// rules, listeners and operator controls, on tokio's timer.
     ///
-    /// Each origin, which is a scheme, a host and a port, has its own budget and breaker, with the settings of
-    /// those that the retrier was given: a host that is down does not stop the calls to the others. Up to 1,000 origins
-    /// have their own; see [`Keyed`](stagger::guard::Keyed). For one budget or breaker for all origins, or to share it
-    /// with other clients, give the retrier a [shared](Retrier::shared_budget) one.
+    /// Each origin, which is a scheme, a host and a port, has guards of its own, with the settings of those that the
+    /// retrier was given: a host that is down does not stop the calls to the others. Up to 1,000 origins have their
+    /// own; see [`Keyed`](stagger::guard::Keyed). For other [keys](crate::key) than the origin, see
+    /// [`guards_by`](Self::guards_by). For one guard for all origins, or to share it with other clients, give the
+    /// retrier a [shared](Retrier::shared_guard) one.
     #[must_use]
     pub fn new(retrier: impl Into<Retrier>) -> Self {
         Self::with_timer(stagger::time::Tokio, retrier)

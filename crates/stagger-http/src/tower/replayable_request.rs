@@ -10,7 +10,7 @@ use stagger::{Attempt, Instant, Outcome};
 use super::layer::LayerSettings;
 use super::replay::ReplayBody;
 use crate::client::{
-    CredentialFuture, Hops, OriginOf, RequestTracker, StatusFailure, deadline, insert_attempt, is_success,
+    CredentialFuture, GuardKey, Hops, KeyFn, RequestTracker, StatusFailure, deadline, insert_attempt, is_success,
 };
 use crate::request::RequestProgress;
 
@@ -20,30 +20,21 @@ pub(super) struct ReplayableRequest<B: Body> {
     /// A copy of the head during the first attempt, which owns the original.
     saved_head: Option<SavedHead>,
     body: ReplayBody<B>,
+    key: Option<KeyFn<request::Parts>>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     pub(super) fn new(request: Request<B>, settings: &LayerSettings) -> Self {
         let (parts, body) = request.into_parts();
         let request = RequestTracker::new(parts, &settings.common);
-        Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
+        let (body, key) = (ReplayBody::new(body, settings.replay), settings.common.key.clone());
+        Self { request, saved_head: None, body, key }
     }
 
-    /// Returns the origin that the request is sent to.
-    pub(super) fn origin(&mut self) -> OriginOf<'_> {
+    /// Returns the key of the request's guards.
+    pub(super) fn guard_key(&mut self) -> GuardKey<'_, request::Parts> {
         self.restore();
-        OriginOf { uri: &self.request.head.uri, headers: &self.request.head.headers }
-    }
-
-    /// Returns the key of the quiet period that holds the request.
-    pub(super) fn quiet_key(&mut self, settings: &LayerSettings) -> u64 {
-        self.restore();
-        settings.common.quiet_key(&self.request.head)
-    }
-
-    /// Returns what the last response that was not a success says, whether or not the request can be repeated.
-    pub(super) const fn answer(&self) -> Outcome {
-        self.request.answer
+        GuardKey { head: &self.request.head, by: self.key.as_ref() }
     }
 
     /// Returns the deadline of the call.

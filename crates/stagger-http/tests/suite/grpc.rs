@@ -167,7 +167,7 @@ async fn gr_05_twelve_calls_share_a_throttle_through_the_layer() {
     let succeeds = |n: usize| matches!(n, 0 | 3 | 6 | 10..=14 | 16 | 18);
     let (server, seen) = server(move |n| trailers_only(if succeeds(n) { OK } else { UNAVAILABLE }));
     let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
-    let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
+    let retrier = Retrier::new(POLICY).shared_guard(throttle.clone());
     let client = RetryLayer::new(retrier).idempotent_if(|_| true).layer(server);
     let mut got = Vec::new();
     for _ in 0..12 {
@@ -205,7 +205,7 @@ async fn gr_09_a_retry_comes_no_earlier_than_the_pushback() {
 async fn a_pushback_of_an_exhausted_server_holds_the_other_calls_to_it() {
     for (code, seconds) in [(RESOURCE_EXHAUSTED, [0, 10]), (UNAVAILABLE, [0, 0])] {
         let (server, seen) = server(move |n| if n == 0 { pushed_back(code, "10000") } else { trailers_only(OK) });
-        let retrier = Retrier::new(policy!(constant(ms(100)).max_attempts(1))).quiet_period(QuietPeriod::new());
+        let retrier = Retrier::new(policy!(constant(ms(100)).max_attempts(1))).guard(QuietPeriod::new());
         let client = layer(retrier).layer(server);
         let call = || {
             let (mut head, body) = call().into_parts();
@@ -216,6 +216,22 @@ async fn a_pushback_of_an_exhausted_server_holds_the_other_calls_to_it() {
         assert_eq!(self::code(&call().await.unwrap()), OK);
         let arrivals: Vec<u64> = times(&seen).iter().map(Duration::as_secs).collect();
         assert_eq!(arrivals, seconds, "{code}");
+    }
+}
+
+/// For gRPC the server is only unavailable, but the proxy says when it takes requests again.
+#[tokio::test(start_paused = true)]
+async fn a_hint_of_a_proxy_that_does_not_know_grpc_holds_the_other_calls() {
+    for (status, hint, want) in [(503, "10", 10), (429, "10", 10), (502, "10", 0)] {
+        let (server, seen) = server(move |n| {
+            let rejected = Response::builder().status(status).header("retry-after", hint);
+            if n == 0 { rejected.body(Full::default()).unwrap() } else { trailers_only(OK) }
+        });
+        let retrier = Retrier::new(policy!(constant(ms(100)).max_attempts(1))).guard(QuietPeriod::new());
+        let client = layer(retrier).layer(server);
+        assert_eq!(client.clone().oneshot(call()).await.unwrap().status(), status);
+        assert_eq!(code(&client.clone().oneshot(call()).await.unwrap()), OK);
+        assert_eq!(times(&seen)[1].as_secs(), want, "{status}");
     }
 }
 
@@ -276,7 +292,7 @@ async fn a_response_that_has_begun_is_not_retried_and_counts_as_a_success() {
         _ => Response::builder().header("content-type", "application/grpc").body(Full::from("x")).unwrap(),
     });
     let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
-    let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
+    let retrier = Retrier::new(POLICY).shared_guard(throttle.clone());
     let client = RetryLayer::new(retrier).idempotent_if(|_| true).layer(server);
     for (requests, tokens) in [(1, 9_000), (2, 9_500)] {
         assert_eq!(client.clone().oneshot(call()).await.unwrap().status(), 200);
@@ -317,7 +333,7 @@ async fn a_pushback_that_forbids_retries_takes_a_token_whatever_the_status() {
         (pushed_back(OK, "-1"), 10_000),
     ] {
         let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
-        let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
+        let retrier = Retrier::new(POLICY).shared_guard(throttle.clone());
         let wanted = response.clone();
         let layer = RetryLayer::new(retrier).idempotent_if(|_| true);
         assert_eq!(call_through(layer, move |_| response.clone()).await.1, 1);

@@ -77,9 +77,9 @@ async fn another_port_or_scheme_is_another_origin_and_another_path_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn shared_guards_serve_all_origins() {
-    let budget = Retrier::new(POLICY).shared_budget(Arc::new(two_retries()));
+    let budget = Retrier::new(POLICY).shared_guard(Arc::new(two_retries()));
     assert_eq!(call(budget, &[DOWN, UP]).await, [(503, 3), (503, 1)]);
-    let breaker = Retrier::new(POLICY).shared_breaker(Arc::new(breaker()));
+    let breaker = Retrier::new(POLICY).shared_guard(Arc::new(breaker()));
     assert_eq!(call(breaker, &[DOWN, UP]).await, [(503, 2), (0, 0)]);
 }
 
@@ -138,7 +138,7 @@ mod sockets {
         let retrier = Retrier::new(POLICY).breaker(breaker());
         assert_eq!(statuses(retrier).await, ([503, 0, 200], [2, 2]));
         // As configured: one for all.
-        let retrier = Retrier::new(POLICY).shared_breaker(Arc::new(breaker()));
+        let retrier = Retrier::new(POLICY).shared_guard(Arc::new(breaker()));
         assert_eq!(statuses(retrier).await, ([503, 0, 0], [2, 0]));
     }
 }

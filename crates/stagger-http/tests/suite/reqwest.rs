@@ -403,8 +403,8 @@ async fn the_rejection_of_an_open_breaker_is_distinguishable_from_an_error() {
     assert_eq!(client.get(URL).send().await.unwrap().status(), 500);
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
-    assert_eq!(stagger::stop_reason(&error), Some(StopReason::Breaker));
+    assert!(matches!(rejection(&error), Some(Rejected::ByGuard { guard: "breaker", .. })), "{error:?}");
+    assert_eq!(stagger::stop_reason(&error), Some(StopReason::BREAKER));
     assert_eq!((arrived, server.times().len()), (2, 2));
 }
 
@@ -470,7 +470,7 @@ async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
     let busy = Server::new([status(503)]);
     for has_response in [false, true] {
         let breaker = Arc::new(CircuitBreaker::builder(stagger::Seed::new(1)).consecutive(9).build().unwrap());
-        let retry = RetryMiddleware::new(Retrier::new(POLICY).shared_breaker(breaker.clone()));
+        let retry = RetryMiddleware::new(Retrier::new(POLICY).shared_guard(breaker.clone()));
         let call = if has_response {
             busy.behind(retry).get(URL)
         } else {
@@ -481,7 +481,11 @@ async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
         breaker.force_open(&Tokio.now());
         let error = call.await.unwrap().unwrap_err();
         assert_eq!(error.is_connect(), !has_response, "{error:?}");
-        assert_eq!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), has_response, "{error:?}");
+        assert_eq!(
+            matches!(rejection(&error), Some(Rejected::ByGuard { guard: "breaker", .. })),
+            has_response,
+            "{error:?}"
+        );
     }
 }
 

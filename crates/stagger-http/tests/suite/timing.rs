@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use http::Method;
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::time::{Clock as _, Tokio};
-use stagger::{Breaker as _, LastAttempt, Outcome, Rejected, Retrier, Seed};
+use stagger::{LastAttempt, Rejected, Retrier, Seed};
 use stagger_http::tower::{Error, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
@@ -109,7 +109,7 @@ async fn a_request_to_a_service_that_is_not_ready_in_time_is_retried() {
 async fn a_service_that_fails_in_poll_ready_ends_the_call_with_its_error() {
     let service = script([READY, Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))], [status(503)]);
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(2).build().unwrap());
-    let layer = RetryLayer::new(Retrier::new(POLICY).shared_breaker(breaker.clone()));
+    let layer = RetryLayer::new(Retrier::new(POLICY).shared_guard(breaker.clone()));
     let error = layer.layer(service).oneshot(request(Method::GET, "")).await.unwrap_err();
     assert_eq!(error.into_service_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
     // The server has not failed twice: it has never received the second attempt.
@@ -122,13 +122,15 @@ async fn a_service_that_fails_in_poll_ready_ends_the_call_with_its_error() {
 async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
     for (first, want) in [(refused(), Some(io::ErrorKind::ConnectionRefused)), (status(503), None)] {
         let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(2).build().unwrap());
-        let layer = RetryLayer::new(Retrier::new(POLICY).shared_breaker(breaker.clone()));
+        let layer = RetryLayer::new(Retrier::new(POLICY).shared_guard(breaker.clone()));
         let call = tokio::spawn(layer.layer(script([READY], [first])).oneshot(request(Method::GET, "")));
         sleep(ms(50)).await;
-        let now = Tokio.now();
-        breaker.record(breaker.admit(&now).unwrap(), &Outcome::TRANSIENT, &now);
+        breaker.force_open(&Tokio.now());
         let error = call.await.unwrap().unwrap_err();
-        assert!(want.is_some() || matches!(error, Error::Rejected(Rejected::BreakerOpen(_))), "{error:?}");
+        assert!(
+            want.is_some() || matches!(error, Error::Rejected(Rejected::ByGuard { guard: "breaker", .. })),
+            "{error:?}"
+        );
         assert_eq!(error.into_service_error().map(|error| error.kind()), want);
     }
 }

@@ -12,7 +12,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
 use stagger::observe::Action;
-use stagger::{Budget, Policy, Retrier, StopReason, policy};
+use stagger::{Guard, Policy, Retrier, StopReason, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use stagger_http::{Idempotency, RequestProgress, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};
@@ -235,10 +235,10 @@ async fn nothing_is_held_during_backoff() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_releases_its_budget_permit() {
     let (tokens, concurrent) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
-    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), concurrent.clone()];
+    let budgets: [Arc<dyn Guard>; 2] = [tokens.clone(), concurrent.clone()];
     for budget in budgets {
         let (server, _) = server((0..9).map(|_| status(503)));
-        let layer = RetryLayer::new(Retrier::new(POLICY).shared_budget(budget));
+        let layer = RetryLayer::new(Retrier::new(POLICY).shared_guard(budget));
         let call = layer.layer(server).oneshot(request(Method::GET, ""));
         assert!(tokio::time::timeout(ms(50), call).await.is_err());
     }

@@ -6,93 +6,68 @@ use std::sync::Arc;
 
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::{SuccessRate, Throttle, Tokens, Window};
-use stagger_core::guard::Limiter;
-use stagger_core::{Breaker, Budget, Guards, Instant, Ratio, Seed};
+use stagger_core::guard::Guard;
+use stagger_core::{Guards, Instant, Ratio, Seed};
 
 use crate::engine::{instant, micros};
 
-/// The guards of one client process.
-///
-/// A system of services asks its budget and its breaker; an outage and a mass disconnect ask all of them.
+/// The guards of one client process, in the order in which they are asked, as in a
+/// [retrier](stagger_core::Guards).
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
+/// use stagger_core::quiet::QuietPeriod;
 /// use stagger_sim::outage::ProcessGuards;
 ///
-/// let process = ProcessGuards::none().budget(Tokens::new());
+/// let process = ProcessGuards::none().guard(QuietPeriod::new()).budget(Tokens::new());
 /// # let _ = process;
 /// ```
 #[derive(Debug, Default)]
 #[must_use]
 pub struct ProcessGuards {
-    budget: Option<Box<dyn Budget>>,
-    breaker: Option<Box<dyn Breaker>>,
-    quiet: Option<Box<dyn Limiter>>,
-    pacer: Option<Box<dyn Limiter>>,
+    list: Vec<Arc<dyn Guard>>,
     /// A budget that the process shares with others.
-    pub(super) shared: Option<Arc<dyn FleetBudget>>,
-    /// Its part of that budget, in the course of a run.
-    pub(super) share: Option<Arc<dyn Budget>>,
+    shared: Option<Arc<dyn FleetBudget>>,
 }
 
 impl ProcessGuards {
     /// Creates guards of which there are none.
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, quiet: None, pacer: None, shared: None, share: None }
+        Self { list: Vec::new(), shared: None }
     }
 
-    /// Sets the retry budget.
-    pub fn budget(self, budget: impl Budget + 'static) -> Self {
-        Self { budget: Some(Box::new(budget)), ..self }
+    /// Adds a guard behind the others.
+    pub fn guard(mut self, guard: impl Guard + 'static) -> Self {
+        self.list.push(Arc::new(guard));
+        self
     }
 
-    /// Sets the circuit breaker.
-    pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
-        Self { breaker: Some(Box::new(breaker)), ..self }
+    /// Adds a retry budget: [`guard`](Self::guard) by another name.
+    pub fn budget(self, budget: impl Guard + 'static) -> Self {
+        self.guard(budget)
     }
 
-    /// Sets the quiet period, such as [`QuietPeriod`](stagger_core::quiet::QuietPeriod): when the server asks for it,
-    /// all calls of the process wait.
-    pub fn quiet(self, quiet: impl Limiter + 'static) -> Self {
-        Self { quiet: Some(Box::new(quiet)), ..self }
+    /// Adds a circuit breaker: [`guard`](Self::guard) by another name.
+    pub fn breaker(self, breaker: impl Guard + 'static) -> Self {
+        self.guard(breaker)
     }
 
-    /// Sets the pacer, such as [`Pacer`](stagger_core::pacer::Pacer): when the server refuses calls, attempts start at
-    /// the rate that it admits.
-    pub fn pacer(self, pacer: impl Limiter + 'static) -> Self {
-        Self { pacer: Some(Box::new(pacer)), ..self }
-    }
-
-    /// Sets a budget that the process shares with all others that have one. It takes the place of a budget of its own.
-    /// All processes have the same settings.
+    /// Adds a budget that the process shares with all others that have one, as the last guard. All processes have the
+    /// same settings.
     pub fn shared(self, budget: impl FleetBudget + 'static) -> Self {
         Self { shared: Some(Arc::new(budget)), ..self }
     }
 
-    /// Returns the budget and the breaker, as [`RetryMachine`](stagger_core::machine::RetryMachine) takes them.
-    #[must_use]
-    pub fn guards(&self) -> Guards<'_> {
-        let mut guards = Guards::none();
-        guards.budget = self.budget.as_deref();
-        guards.breaker = self.breaker.as_deref();
-        guards
-    }
-
-    /// Returns all guards.
+    /// Returns the guards, as [`RetryMachine`](stagger_core::machine::RetryMachine) takes them.
     #[inline]
-    pub(crate) fn all(&self) -> Guards<'_> {
-        let mut guards = self.guards();
-        guards.quiet = self.quiet.as_deref();
-        guards.pacer = self.pacer.as_deref();
-        if let Some(share) = &self.share {
-            guards.budget = Some(&**share);
-        }
-        guards
+    #[must_use]
+    pub fn guards(&self) -> Guards<'_, Arc<dyn Guard>> {
+        Guards::of(&self.list)
     }
 
-    /// Returns whether calls may wait for their turn.
-    pub(crate) const fn has_limiter(&self) -> bool {
-        self.quiet.is_some() || self.pacer.is_some()
+    /// Returns whether there is no guard.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.shared.is_none()
     }
 }
 
@@ -174,7 +149,7 @@ pub trait FleetBudget: Debug + Send + Sync {
 pub trait FleetRun: Debug {
     /// Returns the budget of a process as its calls see it; `None` if it does not [share](FleetConditions::shares) it.
     /// Called once for each process, before the first event.
-    fn budget(&self, process: u32) -> Option<Arc<dyn Budget>>;
+    fn budget(&self, process: u32) -> Option<Arc<dyn Guard>>;
 
     /// Handles everything between the processes and the store up to `now`. Called before each event of the simulation.
     fn advance(&mut self, now: Instant);
@@ -233,7 +208,7 @@ impl Fleet {
         };
         let run = budget.start(&conditions);
         for (id, process) in processes.iter_mut().enumerate() {
-            process.share = run.budget(id as u32);
+            process.list.extend(run.budget(id as u32));
         }
         Self(Some(run))
     }

@@ -67,6 +67,8 @@ struct OutageSimulation<'a> {
     fleet: Fleet,
     /// The end of the simulation, at which the requests that arrived before the horizon are settled.
     end: u64,
+    /// Number of requests that arrived, or will, before the horizon, and are not settled.
+    unsettled: u64,
     figures: OutageFigures,
     /// Number of requests without further events.
     finished: u64,
@@ -104,10 +106,11 @@ enum NextEvent {
 
 impl<'a> OutageSimulation<'a> {
     fn new(scenario: &'a OutageScenario, policy: &'a Policy, mut processes: Vec<ProcessGuards>, seed: Seed) -> Self {
-        let settled = scenario.settled_at(policy, processes.iter().any(ProcessGuards::has_limiter));
+        let settled = scenario.settled_at(policy, processes.iter().any(|process| !process.is_empty()));
         let (one_way, horizon) = (scenario.one_way, scenario.horizon);
         let fleet = Fleet::start(&mut processes, scenario.store, one_way, 0, horizon, seed.for_call(4));
         let requests = poisson_arrivals(scenario, settled, seed);
+        let unsettled = requests.iter().filter(|(arrived_at, _)| *arrived_at < horizon).count() as u64;
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
             scenario,
@@ -119,6 +122,7 @@ impl<'a> OutageSimulation<'a> {
             processes,
             requests,
             end: settled,
+            unsettled,
             figures: OutageFigures {
                 rate: scenario.rate,
                 outage_start: Duration::from_micros(start),
@@ -135,10 +139,13 @@ impl<'a> OutageSimulation<'a> {
         OutageFigures { leases: self.fleet.figures(), ..self.figures }
     }
 
-    /// Returns the time of the next event, if it is before the end; otherwise counts the request as finished.
-    fn before_end(&mut self, next: Option<u64>) -> Option<u64> {
+    /// Returns the time of the next event of a request, if it is before the end; otherwise the request is finished.
+    fn before_end(&mut self, id: u32, next: Option<u64>) -> Option<u64> {
         let next = next.filter(|next| *next < self.end);
-        self.finished += u64::from(next.is_none());
+        if next.is_none() {
+            self.finished += 1;
+            self.unsettled -= u64::from(self.is_recorded(self.requests[id as usize].0));
+        }
         next
     }
 
@@ -158,11 +165,11 @@ impl<'a> OutageSimulation<'a> {
     /// Sends an attempt, unless a guard rejects it or lets it wait. Returns its arrival time, or when to ask again.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
-        let guards = process.all();
+        let guards = process.guards();
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permits = &mut self.permits[id as usize];
         let begun = match retry.turn(permits, || instant(now), &guards) {
-            Ok(Duration::ZERO) => retry.begin(Permits::take(permits), || instant(now), &guards),
+            Ok(Duration::ZERO) => Ok(()),
             Ok(wait) => {
                 self.figures.held += u64::from(now < self.scenario.horizon && !request.is_held);
                 (request.next, request.is_held) = (NextEvent::Send, true);
@@ -173,8 +180,7 @@ impl<'a> OutageSimulation<'a> {
         let nth = request.state.attempt();
         request.is_held = false;
         match begun {
-            Ok(permit) => {
-                self.permits[id as usize] = permit;
+            Ok(()) => {
                 if self.is_recorded(now) {
                     self.figures.attempts.add(now);
                     let is_from_start = self.requests[id as usize].0 >= self.scenario.start;
@@ -211,7 +217,7 @@ impl<'a> OutageSimulation<'a> {
         let (arrived_at, process) = self.requests[id as usize];
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permits::take(&mut self.permits[id as usize]);
-        let guards = self.processes[process as usize].all();
+        let guards = self.processes[process as usize].guards();
         match retry.decide(outcome, permit, || instant(now), &guards) {
             Decision::Retry { after, permit, .. } => {
                 self.permits[id as usize] = permit;
@@ -241,9 +247,12 @@ impl<'a> OutageSimulation<'a> {
     }
 }
 
-/// Returns whether a guard that looks at the server has stopped the call.
-const fn is_rejection(decision: &Decision) -> bool {
-    matches!(decision, Decision::Stop(StopReason::Breaker | StopReason::Quiet | StopReason::Pacer))
+/// Returns whether a guard other than a budget has stopped the call.
+fn is_rejection(decision: &Decision) -> bool {
+    match decision {
+        Decision::Stop(reason @ StopReason::Guard(_)) => *reason != StopReason::BUDGET,
+        _ => false,
+    }
 }
 
 fn poisson_arrivals(scenario: &OutageScenario, end: u64, seed: Seed) -> Vec<(u64, u32)> {
@@ -280,11 +289,16 @@ impl Simulation for OutageSimulation<'_> {
         }
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
-        self.before_end(Some(first))
+        self.before_end(id, Some(first))
     }
 
     fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
         self.fleet.advance(at);
+        if self.unsettled == 0 && at >= self.scenario.horizon {
+            // The requests that are left do not count.
+            self.finished += 1;
+            return None;
+        }
         let next = match request.next {
             NextEvent::Send => self.send(at, id, request),
             NextEvent::Arrive => Some(self.arrive(at, request)),
@@ -295,7 +309,7 @@ impl Simulation for OutageSimulation<'_> {
         };
         self.fleet.on_call(self.requests[id as usize].1, at);
         // The engine requires time to advance.
-        self.before_end(next.map(|next| next.max(at + 1)))
+        self.before_end(id, next.map(|next| next.max(at + 1)))
     }
 
     fn finished_clients(&self) -> u64 {

@@ -1,8 +1,9 @@
 //! Mass disconnects whose clients have guards, with the machines of the library.
 
 use core::time::Duration;
+use std::sync::Arc;
 
-use stagger_core::guard::Permits;
+use stagger_core::guard::{Guard, Permits};
 use stagger_core::machine::{Decision, Generation, ReconnectMachine, ReconnectStep, RetryMachine, RetryState};
 use stagger_core::{Guards, Instant, Outcome, Policy, Seed, ServerHint};
 
@@ -110,14 +111,14 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
                 if id < self.scenario.sample {
                     self.tally.sample.losses.record(id, at);
                 }
-                let guards = self.processes[self.process_of(id)].all();
+                let guards = self.processes[self.process_of(id)].guards();
                 let next = self.machines[id as usize].lose(self.policy, at, &guards);
                 self.decided(id, client, at, next)
             }
             NextEvent::Connect => self.connect(at, id, client),
             NextEvent::Arrive => self.arrive(at, id, client),
             NextEvent::Open => {
-                let guards = self.processes[self.process_of(id)].all();
+                let guards = self.processes[self.process_of(id)].guards();
                 self.machines[id as usize].open(self.policy, at, &guards);
                 self.tally.connected(at, at - self.lost_at(id), self.machines[id as usize].attempts());
                 if id < self.scenario.sample {
@@ -153,7 +154,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
         let least = client.arrived.map_or(at, |arrived| arrived + 1);
         let arrives = at.saturating_add(self.scenario.network.delay(way)).max(least);
         self.before_horizon(Some(arrives))?;
-        let guards = self.processes[self.process_of(id)].all();
+        let guards = self.processes[self.process_of(id)].guards();
         match self.machines[id as usize].connect(self.policy, at, &guards) {
             Due::Now => {
                 self.tally.total_wait += at - client.decided;
@@ -198,7 +199,7 @@ impl<'a, S: Server> GuardedSimulation<'a, S> {
     fn fail(&mut self, at: u64, id: u32, client: &mut Client<S::Token>, hint: Option<ServerHint>) -> Option<u64> {
         self.tally.in_flight.end(at);
         let outcome = if hint.is_some() { Outcome::throttled(hint) } else { Outcome::TRANSIENT };
-        let guards = self.processes[self.process_of(id)].all();
+        let guards = self.processes[self.process_of(id)].guards();
         let next = self.machines[id as usize].fail(self.policy, outcome, at, &guards);
         self.decided(id, client, at, next)
     }
@@ -282,7 +283,7 @@ impl ClientMachine {
     }
 
     /// Handles the loss of the connection. Returns when the first attempt is due; `None` if there is none.
-    fn lose(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Option<u64> {
+    fn lose(&mut self, policy: &Policy, now: u64, guards: &Guards<'_, Arc<dyn Guard>>) -> Option<u64> {
         match self {
             Self::Connection { .. } => self.fail(policy, Outcome::TRANSIENT, now, guards),
             Self::Call { state, seed, .. } => {
@@ -293,7 +294,7 @@ impl ClientMachine {
     }
 
     /// Starts an attempt that is due, unless a guard rejects it or lets it wait.
-    fn connect(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) -> Due {
+    fn connect(&mut self, policy: &Policy, now: u64, guards: &Guards<'_, Arc<dyn Guard>>) -> Due {
         match self {
             Self::Connection { machine, generation, until } => {
                 // A wait may end within this microsecond.
@@ -312,15 +313,8 @@ impl ClientMachine {
             Self::Call { state, seed, permits } => {
                 let mut retry = RetryMachine::new(policy, state, *seed);
                 match retry.turn(permits, || clock(now), guards) {
-                    Ok(Duration::ZERO) => {}
-                    Ok(wait) => return Due::At(now.saturating_add(micros_up(wait))),
-                    Err(_) => return Due::Never,
-                }
-                match retry.begin(Permits::take(permits), || clock(now), guards) {
-                    Ok(given) => {
-                        *permits = given;
-                        Due::Now
-                    }
+                    Ok(Duration::ZERO) => Due::Now,
+                    Ok(wait) => Due::At(now.saturating_add(micros_up(wait))),
                     Err(_) => Due::Never,
                 }
             }
@@ -328,7 +322,13 @@ impl ClientMachine {
     }
 
     /// Handles a failed attempt. Returns when the next one is due; `None` if there is none.
-    fn fail(&mut self, policy: &Policy, outcome: Outcome, now: u64, guards: &Guards<'_>) -> Option<u64> {
+    fn fail(
+        &mut self,
+        policy: &Policy,
+        outcome: Outcome,
+        now: u64,
+        guards: &Guards<'_, Arc<dyn Guard>>,
+    ) -> Option<u64> {
         match self {
             Self::Connection { machine, generation, until } => {
                 let step = machine.ended(*generation, outcome, clock(now), policy, guards);
@@ -347,7 +347,7 @@ impl ClientMachine {
     }
 
     /// Handles the success of an attempt.
-    fn open(&mut self, policy: &Policy, now: u64, guards: &Guards<'_>) {
+    fn open(&mut self, policy: &Policy, now: u64, guards: &Guards<'_, Arc<dyn Guard>>) {
         match self {
             Self::Connection { machine, generation, .. } => {
                 let _ = machine.opened(*generation, || clock(now), guards);

@@ -1,6 +1,9 @@
 //! The callers' side of a run: calls, which send attempts as policy and guards decide.
 
-use stagger_core::guard::Permits;
+use core::time::Duration;
+use std::sync::Arc;
+
+use stagger_core::guard::{Guard, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Guards, Instant, NestedRetries, Outcome, Seed};
 
@@ -60,7 +63,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn send_after(&mut self, now: u64, id: u32, wait: core::time::Duration) {
+    fn send_after(&mut self, now: u64, id: u32, wait: Duration) {
         let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         self.queue.push(usize::MAX, now.saturating_add(wait), EventKind::Send, id, 0);
     }
@@ -72,13 +75,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// Sends the next attempt of a call. Returns whether it was sent; otherwise the call's place is free.
+    /// Sends the next attempt of a call, or lets it wait for its turn. Returns false if it is not sent: the call's
+    /// place is free then.
     fn send(&mut self, now: u64, id: u32) -> bool {
         let call = &mut self.calls[id];
         let edge = call.edge as usize;
         let (settings, link) = (&self.system.settings.edges[edge], &self.links[edge]);
         let nested = call.nested(settings);
-        let permits = Permits::take(&mut call.permits);
+        let mut permits = Permits::take(&mut call.permits);
         // Whether the first attempt is made has been decided with the call.
         let is_first = call.retry == RetryState::new();
         let limit = if is_first { None } else { deadline(call.deadline) };
@@ -86,7 +90,16 @@ impl Simulation<'_> {
         let begun = if link.guards.is_empty() {
             retry.begin(Permits::NONE, || instant(now), &Guards::none().nested(nested))
         } else {
-            retry.begin(permits, || instant(now), &link.guards(call.owner, nested))
+            let guards = link.guards(call.owner, nested);
+            match retry.turn(&mut permits, || instant(now), &guards) {
+                Ok(Duration::ZERO) => Ok(permits),
+                Ok(wait) => {
+                    call.permits = permits;
+                    self.send_after(now, id, wait);
+                    return true;
+                }
+                Err(stop) => Err(stop),
+            }
         };
         let Ok(permits) = begun else {
             self.calls.free(id);
@@ -222,10 +235,10 @@ impl Call {
 
 impl Link {
     #[inline]
-    fn guards(&self, owner: u32, nested: NestedRetries) -> Guards<'_> {
+    fn guards(&self, owner: u32, nested: NestedRetries) -> Guards<'_, Arc<dyn Guard>> {
         match self.guards.get(owner as usize) {
             Some(process) => process.guards().nested(nested),
-            None => Guards::none().nested(nested),
+            None => Guards::of(&[]).nested(nested),
         }
     }
 

@@ -144,14 +144,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets when the client retries and whether it gives up: a policy, or a [`Retrier`] with budget, breaker, rules,
+    /// Sets when the client retries and whether it gives up: a policy, or a [`Retrier`] with guards, rules,
     /// listeners and operator controls. Default: the policy [`WEB_SOCKET`] alone.
     ///
     /// - The spread should be at least the number of clients divided by the connections that the server accepts per
     ///   second. `stable_after` of the policy is the uptime after which a connection counts as healthy and the attempt
     ///   count restarts.
-    /// - The breaker must admit every attempt to connect, and the budget every one after a failure or a loss. If one of
-    ///   them rejects it, the client gives up, as at any other limit.
+    /// - The guards are asked before every attempt to connect. While one of them says so, the client waits; if one
+    ///   rejects the attempt, such as an open breaker, it gives up, as at any other limit. After a failure or a loss,
+    ///   each must also grant a retry.
     /// - Rules for [`ConnectionError`], or for the [`io::Error`](std::io::Error) in it, come before the meaning of
     ///   close codes and rejected upgrades.
     /// - Listeners receive an event for every attempt, for every lost connection, and for giving up.

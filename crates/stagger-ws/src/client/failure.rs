@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use http::header::LOCATION;
 use http::{HeaderMap, Response, StatusCode};
-use stagger::{BreakerOpen, Rejected, reconnect};
+use stagger::{Rejected, reconnect};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
@@ -73,10 +73,10 @@ pub enum ConnectionError {
         /// The limit.
         max_bytes: usize,
     },
-    /// The circuit breaker of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
-    BreakerOpen(BreakerOpen),
-    /// The quiet period of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
-    Quiet {
+    /// The guard of this name of the client's [`Retrier`](stagger::Retrier) rejected the attempt to connect.
+    ByGuard {
+        /// The name of the guard, such as `breaker`.
+        guard: &'static str,
         /// In how long the attempt could have started, as far as is known.
         retry_in: Duration,
     },
@@ -110,8 +110,7 @@ impl ConnectionError {
             Self::AckTimeout { .. } => "ack_timeout",
             Self::WriteBufferFull => "write_buffer_full",
             Self::ResumeRejected => "resume_rejected",
-            Self::BreakerOpen(_) => "breaker_open",
-            Self::Quiet { .. } => "quiet",
+            Self::ByGuard { .. } => "guard",
             Self::ClosedLocally => "closed_locally",
         }
     }
@@ -172,8 +171,7 @@ impl fmt::Display for ConnectionError {
             Self::ResumeTooLong { max_bytes } => {
                 write!(f, "the server sent more than {max_bytes} bytes before it decided about the resume")
             }
-            Self::BreakerOpen(open) => write!(f, "{open}"),
-            Self::Quiet { retry_in } => Rejected::Quiet { retry_in: *retry_in }.fmt(f),
+            Self::ByGuard { guard, retry_in } => Rejected::ByGuard { guard, retry_in: *retry_in }.fmt(f),
             Self::ClosedLocally => f.write_str("closed by this side"),
         }
     }

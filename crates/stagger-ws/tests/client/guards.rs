@@ -1,6 +1,7 @@
 //! Budget, breaker, rules, listeners and operator controls of the client's retrier.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +9,10 @@ use futures_util::StreamExt;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::Tokens;
 use stagger::control::RetryControls;
-use stagger::guard::{BudgetPermit, LimiterMode, Now, QuietPeriod};
+use stagger::guard::{Answer, Ask, End, Now, Permit, QuietPeriod};
 use stagger::observe::{Action, Event as RetryEvent};
 use stagger::time::{Clock as _, Tokio};
-use stagger::{Budget, DelaySource, FailureKind, Jitter, Outcome, Policy, Retrier, Seed, StopReason};
+use stagger::{DelaySource, FailureKind, Guard, Jitter, Policy, Retrier, Seed, StopReason};
 use stagger_ws::{ClientBuilder, ConnectionError, Fatal};
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
@@ -57,21 +58,21 @@ impl RecordingBudget {
     }
 }
 
-impl Budget for RecordingBudget {
-    fn try_acquire(&self, kind: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        self.add(format!("acquire {kind:?}"));
-        Some(BudgetPermit(1))
+impl Guard for RecordingBudget {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        if permit != BudgetPermit::NONE {
-            self.add(format!("record {:?}", outcome.verdict()));
-        }
+    fn reserve(&self, kind: FailureKind, _: &dyn Now) -> Option<Permit> {
+        self.add(format!("reserve {kind:?}"));
+        Some(Permit(1))
     }
 
-    fn release(&self, permit: BudgetPermit) {
-        if permit != BudgetPermit::NONE {
-            self.add(String::from("release"));
+    fn settle(&self, permit: Permit, end: End<'_>, _: &dyn Now) {
+        match end {
+            _ if permit == Permit::NONE => {}
+            End::Made(outcome) => self.add(format!("made {:?}", outcome.verdict())),
+            End::NeverMade => self.add(String::from("never made")),
         }
     }
 }
@@ -103,7 +104,7 @@ async fn a_budget_limits_the_attempts_of_every_kind_of_client() {
         let budget = Tokens::builder().capacity(2).cost(1).build().unwrap();
         let server = ScriptedServer::new([]);
         let fatal = run_until_fatal(server.over_pipes().retrier(seeded(DOUBLING, 1).budget(budget)), kind).await;
-        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Budget, 3), "{kind:?}");
+        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::BUDGET, 3), "{kind:?}");
         assert_eq!(fatal.cause().name(), "io", "{kind:?}");
     }
 }
@@ -119,18 +120,19 @@ async fn clients_share_the_budget_of_their_retrier() {
         let fatal = run_until_fatal(server.over_sockets().await.retrier(&retrier), Kind::Client).await;
         stops.push((fatal.stop_reason(), fatal.attempts()));
     }
-    assert_eq!(stops, [(StopReason::Attempts, 6), (StopReason::Budget, 3)]);
+    assert_eq!(stops, [(StopReason::Attempts, 6), (StopReason::BUDGET, 3)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_period_that_fails_fast_ends_every_kind_of_client_with_the_remaining_time() {
     for kind in KINDS {
-        let quiet = QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap();
+        let quiet = QuietPeriod::builder().max_waiting(0).build().unwrap();
         quiet.pause(secs(20), &Tokio.now());
         let server = ScriptedServer::new([]);
-        let fatal = run_until_fatal(server.over_pipes().retrier(seeded(DOUBLING, 1).quiet_period(quiet)), kind).await;
-        let &ConnectionError::Quiet { retry_in } = fatal.cause() else { panic!("{kind:?}: {fatal:?}") };
-        assert_eq!((fatal.stop_reason(), retry_in.as_secs()), (StopReason::Quiet, 20), "{kind:?}");
+        let fatal = run_until_fatal(server.over_pipes().retrier(seeded(DOUBLING, 1).guard(quiet)), kind).await;
+        let &ConnectionError::ByGuard { guard, retry_in } = fatal.cause() else { panic!("{kind:?}: {fatal:?}") };
+        assert_eq!((fatal.stop_reason(), retry_in.as_secs()), (StopReason::QUIET, 20), "{kind:?}");
+        assert_eq!(guard, "quiet", "{kind:?}");
     }
 }
 
@@ -139,7 +141,7 @@ async fn a_quiet_period_that_fails_fast_ends_every_kind_of_client_with_the_remai
 #[tokio::test(start_paused = true)]
 async fn a_rejected_upgrade_with_a_hint_holds_the_attempts_of_other_clients() {
     let quiet = Arc::new(QuietPeriod::new());
-    let retrier = || seeded(DOUBLING, 1).shared_quiet_period(Arc::clone(&quiet) as _);
+    let retrier = || seeded(DOUBLING, 1).shared_guard(Arc::clone(&quiet) as _);
     let first = ScriptedServer::new([rejection(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
     let second = ScriptedServer::new([vec![Upgrade, close(1000, "")]]);
     let other = async {
@@ -152,6 +154,88 @@ async fn a_rejected_upgrade_with_a_hint_holds_the_attempts_of_other_clients() {
     assert!(second.times()[0] >= secs(20), "{:?}", second.times());
 }
 
+/// At most one attempt at a time; the others wait, in order. What an application could write.
+#[derive(Debug, Default)]
+struct OneAtATime(Mutex<Line>);
+
+#[derive(Debug, Default)]
+struct Line {
+    is_busy: bool,
+    tickets: u64,
+    waiting: VecDeque<u64>,
+}
+
+const BUSY: Permit = Permit(1);
+
+impl Guard for OneAtATime {
+    fn name(&self) -> &'static str {
+        "bulkhead"
+    }
+
+    fn ask(&self, _: Ask, held: Permit, _: &dyn Now) -> Answer {
+        let mut line = self.0.lock().unwrap();
+        let ticket = if held == Permit::NONE {
+            line.tickets += 1;
+            let ticket = BUSY.0 + line.tickets;
+            line.waiting.push_back(ticket);
+            ticket
+        } else {
+            held.0
+        };
+        if line.is_busy || line.waiting.front() != Some(&ticket) {
+            return Answer::Wait { after: ms(10), permit: Permit(ticket) };
+        }
+        line.waiting.pop_front();
+        line.is_busy = true;
+        Answer::Go(BUSY)
+    }
+
+    fn settle(&self, permit: Permit, _: End<'_>, _: &dyn Now) {
+        let mut line = self.0.lock().unwrap();
+        match permit {
+            BUSY => line.is_busy = false,
+            Permit(ticket) => line.waiting.retain(|other| *other != ticket),
+        }
+    }
+}
+
+/// An open connection is no attempt any more.
+#[tokio::test(start_paused = true)]
+async fn a_guard_of_the_application_lets_clients_connect_one_after_the_other() {
+    let bulkhead = Arc::new(OneAtATime::default());
+    for _ in 0..2 {
+        let accepted = vec![Wait(secs(1)), Upgrade, Wait(secs(60)), close(1000, "")];
+        let rejected = [vec![Wait(secs(1))], rejection(503, "")].concat();
+        let server = ScriptedServer::new([accepted.clone(), rejected, accepted.clone(), accepted]);
+        let client = || async {
+            let retrier = seeded(DOUBLING, 1).shared_guard(Arc::clone(&bulkhead) as _);
+            run(&mut server.over_pipes().retrier(retrier).reconnect_loop()).await.unwrap();
+        };
+        tokio::join!(client(), client(), client());
+        // The retry of the second one comes last.
+        let seconds: Vec<_> = server.times().iter().map(Duration::as_secs).collect();
+        assert_eq!(seconds, [0, 1, 2, 3]);
+    }
+}
+
+/// A client that is dropped while it waits leaves the line.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_dropped_while_a_guard_lets_it_wait_holds_up_nobody() {
+    for kind in KINDS {
+        let bulkhead = Arc::new(OneAtATime::default());
+        let server = ScriptedServer::new([vec![Wait(secs(5))], vec![Upgrade, close(1000, "")]]);
+        let builder = || server.over_pipes().retrier(seeded(DOUBLING, 1).shared_guard(Arc::clone(&bulkhead) as _));
+        let first = builder();
+        let first = tokio::spawn(async move { run(&mut first.reconnect_loop()).await });
+        sleep(ms(1)).await;
+        assert!(timeout(secs(1), run_until_fatal(builder(), kind)).await.is_err());
+        first.abort();
+        assert!(first.await.is_err());
+        timeout(secs(1), run(&mut builder().reconnect_loop())).await.expect("nobody is before it").unwrap();
+        assert_eq!(server.times().len(), 2, "{kind:?}");
+    }
+}
+
 fn breaker() -> Arc<CircuitBreaker> {
     let open = Policy::constant(secs(60)).jitter(Jitter::None).build().unwrap();
     Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(2).open(open).build().unwrap())
@@ -161,9 +245,9 @@ fn breaker() -> Arc<CircuitBreaker> {
 async fn failed_attempts_open_the_breaker_which_stops_every_kind_of_client() {
     for kind in KINDS {
         let server = ScriptedServer::new(vec![rejection(503, ""); 6]);
-        let retrier = seeded(DOUBLING, 1).shared_breaker(breaker());
+        let retrier = seeded(DOUBLING, 1).shared_guard(breaker());
         let fatal = run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
-        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Breaker, 2), "{kind:?}");
+        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::BREAKER, 2), "{kind:?}");
         assert_eq!(fatal.cause().name(), "rejected", "{kind:?}");
     }
 }
@@ -174,12 +258,12 @@ async fn an_open_breaker_rejects_the_first_attempt_of_every_kind_of_client() {
         let (server, breaker) = (ScriptedServer::new([]), breaker());
         breaker.force_open(&Tokio.now());
         let heard = Heard::default();
-        let retrier = heard.listen(seeded(DOUBLING, 1).shared_breaker(breaker));
+        let retrier = heard.listen(seeded(DOUBLING, 1).shared_guard(breaker));
         let fatal = run_until_fatal(server.over_pipes().retrier(retrier), kind).await;
-        assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Breaker, "breaker_open"), "{kind:?}");
+        assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::BREAKER, "guard"), "{kind:?}");
         assert!(fatal.cause().to_string().contains("circuit breaker is open"), "{fatal:#}");
         assert_eq!((fatal.attempts(), server.arrivals().len()), (0, 0), "{kind:?}");
-        assert_eq!(heard.events(), [(String::new(), 0, Action::Stop(StopReason::Breaker), "")], "{kind:?}");
+        assert_eq!(heard.events(), [(String::new(), 0, Action::Stop(StopReason::BREAKER), "")], "{kind:?}");
     }
 }
 
@@ -258,21 +342,21 @@ async fn operator_controls_stop_the_reconnects_of_their_target() {
 #[tokio::test(start_paused = true)]
 async fn the_permit_of_a_retry_is_settled_however_the_client_ends() {
     let hangs = || ScriptedServer::new([vec![], vec![Hang]]);
-    for (asleep_for, want) in [(ms(500), "release"), (secs(2), "record Unknown")] {
+    for (asleep_for, want) in [(ms(500), "never made"), (secs(2), "made Unknown")] {
         let budget = RecordingBudget::default();
         let retrier = seeded(DOUBLING, 1).budget(budget.clone());
         let client = hangs().over_pipes().retrier(&retrier).connect();
         sleep(asleep_for).await;
         drop(client);
         sleep(ms(1)).await;
-        assert_eq!(budget.events(), ["acquire Transient", want]);
+        assert_eq!(budget.events(), ["reserve Transient", want]);
 
         let budget = RecordingBudget::default();
         let retrier = seeded(DOUBLING, 1).budget(budget.clone());
         let mut reconnect = hangs().over_pipes().retrier(&retrier).reconnect_loop();
         assert!(timeout(asleep_for, reconnect.next_connection()).await.is_err());
         reconnect.close();
-        assert_eq!(budget.events(), ["acquire Transient", want]);
+        assert_eq!(budget.events(), ["reserve Transient", want]);
     }
 }
 
@@ -282,7 +366,7 @@ async fn a_server_that_asks_for_a_later_reconnect_throttles() {
     let server = ScriptedServer::new([vec![Upgrade, close(1013, ""), Hang], vec![Upgrade, close(1000, "")]]);
     let retrier = seeded(DOUBLING, 1).budget(budget.clone());
     run(&mut server.over_pipes().retrier(retrier).reconnect_loop()).await.unwrap();
-    assert_eq!(budget.events(), ["acquire Throttled", "record Healthy"]);
+    assert_eq!(budget.events(), ["reserve Throttled", "made Healthy"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -143,7 +143,7 @@ impl Case<'_> {
             Setup::OpenBreaker => {
                 let breaker = Arc::new(breaker());
                 breaker.force_open(&Tokio.now());
-                retrier.shared_breaker(breaker)
+                retrier.shared_guard(breaker)
             }
             Setup::Nested => retrier.nested(NestedRetries::Disable),
         }

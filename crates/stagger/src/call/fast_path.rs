@@ -1,137 +1,152 @@
-//! The first attempt of a call that nothing holds, rejects or limits: unless it fails or is pending, the call needs no
-//! state.
+//! The first attempt of a call that nothing limits and nobody listens to: unless a guard holds it, or it fails or is
+//! pending, the call needs no state. Its permits are kept beside the attempt.
 //!
 //! Only the start of the call is stored before the operation runs, and only if the output has the elapsed time. The
-//! first failure makes up for what was skipped. A retrier knows its quiet period by its type, so that the question
-//! whether it holds calls costs one load and no virtual call.
+//! first failure makes up for what was skipped.
 
-use stagger_core::Outcome;
-use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};
-use stagger_core::machine::RetryState;
+use core::ops::Deref;
+use core::time::Duration;
+
+use stagger_core::guard::{Guard, Permits};
+use stagger_core::machine::{RetryMachine, RetryState};
+use stagger_core::{Guards, Instant, NestedRetries, Outcome, StopReason};
 
 use super::machine::{Call, NESTED, Phase};
 use super::options::Options;
 use super::output::{Ended, Finish};
-use super::permits::PermitSlot as _;
+use super::permits::{GuardSource, PermitSlot, PermitStage};
+use super::scope;
 use crate::retrier::event::Listen;
 use crate::retrier::limits::IsLast;
 use crate::time::Clock;
 
-/// What the first attempt needs of a call on the fast path, besides its options.
-#[derive(Debug)]
-pub(crate) struct FastPath {
-    /// Whether there is a limiter, which is told of the outcome.
-    is_limited: bool,
-    /// The permit of the quiet period, which need not be settled. An open pacer gives none that it needs.
-    quiet: LimiterPermit,
+/// The permits of a first attempt on the fast path. Dropping them settles an attempt that does not complete.
+pub(crate) struct FirstPermits<'a, G: Deref<Target: Guard>, C: Clock> {
+    guards: Guards<'a, G>,
+    clock: &'a C,
+    /// When the call started, if that was read.
+    start: Option<Instant>,
+    permits: Permits,
+    is_settled: bool,
 }
 
-impl FastPath {
-    /// Nothing: the call has no guard.
-    pub(crate) const UNGUARDED: Self = Self { is_limited: false, quiet: LimiterPermit::NONE };
+/// Nothing but a nested call is slow without having to wait.
+const NESTED_CALL: Duration = Duration::from_nanos(1);
 
-    const fn limited(quiet: LimiterPermit) -> Self {
-        Self { is_limited: true, quiet }
+impl<G: Deref<Target: Guard>, C: Clock> FirstPermits<'_, G, C> {
+    /// Asks the guards whether the attempt may start. If it has to wait, it does not start on the fast path.
+    ///
+    /// # Errors
+    /// The reason to stop, if a guard rejects it.
+    #[inline]
+    pub(crate) fn ask(&mut self) -> Result<Duration, StopReason> {
+        if self.guards.is_unguarded() {
+            return Ok(Duration::ZERO);
+        }
+        // What a nested call asks depends on more than its guards.
+        if scope::depth() > 0 {
+            return Ok(NESTED_CALL);
+        }
+        let (start, clock) = (self.start, self.clock);
+        let wait = self.guards.ask_first(&mut self.permits, || match start {
+            Some(start) => start,
+            None => clock.now(),
+        })?;
+        self.is_settled = false;
+        Ok(wait)
+    }
+
+    /// Takes the permits out, for the state of the call.
+    #[inline]
+    pub(crate) fn into_permits(mut self) -> Permits {
+        self.is_settled = true;
+        Permits::take(&mut self.permits)
+    }
+
+    /// Settles the permits of an attempt that succeeded.
+    #[inline]
+    pub(crate) fn succeeded(mut self) {
+        if !self.is_settled {
+            self.is_settled = true;
+            let clock = self.clock;
+            self.guards.settle_after(Permits::take(&mut self.permits), &Outcome::Success, self.start, || clock.now());
+        }
     }
 }
+
+impl<G: Deref<Target: Guard>, C: Clock> Drop for FirstPermits<'_, G, C> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.guards.abandon(Permits::take(&mut self.permits), || self.clock.now());
+        }
+    }
+}
+
+/// The permits of a first attempt by the options of its call.
+type FirstOf<'a, X, C> = FirstPermits<'a, <<X as Options>::GuardSource as GuardSource>::Guard, C>;
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
-    /// Starts a call on the fast path: reads the clock if an option needs it. `None` if the first attempt cannot be
-    /// made on it, because something could reject or limit the attempt, because a limiter holds calls, or because there
-    /// is a listener. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped steps.
+    /// Returns whether the first attempt may be made on the fast path, if no guard objects. Reads the clock if an
+    /// option needs it.
     #[inline]
-    pub(crate) fn enter_fast_path<L: Listen>(&mut self) -> Option<FastPath> {
+    pub(crate) fn starts_fast<L: Listen>(&mut self) -> bool {
         if !self.policy().starts_immediately() {
-            return None;
+            return false;
         }
         if X::PLAIN {
-            return Some(FastPath::UNGUARDED);
+            return true;
         }
-        if self.has_limit_or_listener::<L>() {
-            return None;
-        }
-        let path = match self.options.lone_quiet() {
-            Some(quiet) => FastPath::limited(quiet.admit_if_open()?),
-            None if self.options.is_unguarded() => FastPath::UNGUARDED,
-            None if self.options.guards().has_only_limiters() => self.limited_path()?,
-            None => return None,
-        };
-        self.start_fast_path();
-        Some(path)
-    }
-
-    /// Starts a call on the fast path like [`enter_fast_path`](Self::enter_fast_path) if it has no guards, and returns
-    /// whether it did.
-    #[inline]
-    pub(crate) fn enter_unguarded_fast_path<L: Listen>(&mut self) -> bool {
-        let enters =
-            !self.has_limit_or_listener::<L>() && self.options.is_unguarded() && self.policy().starts_immediately();
-        if enters {
-            self.start_fast_path();
-        }
-        enters
-    }
-
-    #[inline]
-    fn has_limit_or_listener<L: Listen>(&self) -> bool {
-        L::LISTENS
+        let has_limit_or_listener = L::LISTENS
             || self.options.deadline().is_some()
             || self.options.timeout(IsLast::No).is_some()
-            || self.has_listeners()
-    }
-
-    /// Asks limiters of any type.
-    #[inline(never)]
-    fn limited_path(&self) -> Option<FastPath> {
-        let (_, quiet) = self.options.guards().admit_if_open()?.into_waiting();
-        Some(FastPath::limited(quiet))
-    }
-
-    #[inline]
-    fn start_fast_path(&mut self) {
+            || self.has_listeners();
+        if has_limit_or_listener {
+            return false;
+        }
         if self.options.is_timed() {
             self.state = RetryState::started(self.clock.now());
+        }
+        true
+    }
+
+    /// Returns the permits of the first attempt, none yet: [ask](FirstPermits::ask) for them.
+    /// [`leave_fast_path`](Self::leave_fast_path) makes up for the steps that a call on the fast path skips.
+    #[inline]
+    pub(crate) fn first_permits(&self) -> FirstOf<'_, X, C> {
+        let guards = self.options.guards().nested(NestedRetries::Allow);
+        let start = if X::PLAIN { None } else { self.state.start() };
+        FirstPermits { guards, clock: &self.clock, start, permits: Permits::NONE, is_settled: true }
+    }
+
+    /// Keeps the place of a first attempt that a guard lets wait; the call then starts as any other.
+    pub(crate) fn keep_place(&mut self, permits: Permits) {
+        if permits != Permits::NONE {
+            self.permits.put(permits, PermitStage::Waiting, NestedRetries::Allow, &self.options, &self.clock);
         }
     }
 
     /// Ends a call that succeeded on the fast path.
     #[inline]
-    pub(crate) fn fast_success<M: Finish<T, E>, T, E>(&mut self, path: FastPath, value: T) -> M::Output {
+    pub(crate) fn fast_success<M: Finish<T, E>, T, E>(&mut self, value: T) -> M::Output {
         self.phase = Phase::Ended;
-        if !X::PLAIN && path.is_limited {
-            match self.options.lone_quiet() {
-                Some(quiet) => {
-                    let clock = &self.clock;
-                    quiet.record_success(path.quiet, self.state.start(), || clock.now());
-                }
-                None => self.tell_limiters(path),
-            }
-        }
         M::success(value, || Ended { attempts: 1, elapsed: self.elapsed() })
     }
 
-    #[inline(never)]
-    fn tell_limiters(&self, path: FastPath) {
-        let guards = self.options.guards();
-        let clock = &self.clock;
-        guards.settle_after(path.into_permits(), &Outcome::Success, self.state.start(), || clock.now());
-    }
-
-    /// Catches up on the skipped start: the first attempt was made on the fast path, and is pending or has failed.
-    pub(crate) fn leave_fast_path(&mut self, path: FastPath, is_nested: bool) {
+    /// Catches up on the skipped start: the first attempt was made on the fast path with these permits, and is pending
+    /// or has failed.
+    pub(crate) fn leave_fast_path(&mut self, is_nested: bool, permits: Permits) {
         if is_nested {
             self.flags |= NESTED;
         }
-        if path.is_limited {
-            self.permits.add_turn(path.into_permits());
-        }
-        // There is no guard or deadline that could reject the attempt.
-        let _ = self.begin();
-    }
-}
-
-impl FastPath {
-    fn into_permits(self) -> Permits {
-        Permits::from_waiting(BudgetPermit::NONE, self.quiet)
+        let clock = &self.clock;
+        // Without guards and a deadline, nothing rejects the attempt, which is made already.
+        let _ = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).begin(
+            Permits::NONE,
+            || clock.now(),
+            &Guards::none(),
+        );
+        self.permits.put(permits, PermitStage::Attempting, NestedRetries::Allow, &self.options, &self.clock);
+        self.phase = Phase::Attempting;
     }
 }

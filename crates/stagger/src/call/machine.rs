@@ -3,8 +3,9 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use stagger_core::guard::Guard as _;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{BreakerOpen, Budget, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
+use stagger_core::{DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use super::not_before::NotBefore;
 use super::options::{Observed, Options};
@@ -199,7 +200,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             .begin(permits, || clock.now(), &guards);
         match begun {
             Ok(permits) => {
-                self.permits.put(permits, PermitStage::Admitted, nested, &self.options, &self.clock);
+                self.permits.put(permits, PermitStage::Waiting, nested, &self.options, &self.clock);
                 self.phase = Phase::Attempting;
                 Ok(())
             }
@@ -213,29 +214,25 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
     #[cold]
     pub(crate) fn rejection(&self, stop: StopReason) -> Rejected {
         let guards = self.options.guards();
-        let quiet = || guards.quiet.map(|quiet| quiet.retry_in(&self.clock.now()));
-        let paced = || guards.pacer.map(|pacer| Rejected::Paced { retry_in: pacer.retry_in(&self.clock.now()) });
-        let rejected = match stop {
-            StopReason::Breaker => guards.breaker.map(|breaker| {
-                let retry_in = breaker.retry_in(&self.clock.now());
-                Rejected::BreakerOpen(BreakerOpen { retry_in })
-            }),
-            StopReason::Quiet => quiet().map(|retry_in| Rejected::Quiet { retry_in }),
-            StopReason::Pacer => paced(),
+        let now = self.clock.now();
+        match stop {
+            StopReason::Guard(guard) => Rejected::ByGuard { guard, retry_in: guards.retry_in(guard, &now) },
             // The call would have had to wait for one of them.
-            StopReason::Threads => match quiet() {
-                Some(retry_in) if !retry_in.is_zero() || guards.pacer.is_none() => Some(Rejected::Quiet { retry_in }),
-                _ => paced(),
-            },
-            _ => None,
-        };
-        rejected.unwrap_or(Rejected::DeadlinePassed)
+            StopReason::Threads => {
+                let holding = guards.iter().find(|guard| !guard.retry_in(&now).is_zero());
+                match holding {
+                    Some(guard) => Rejected::ByGuard { guard: guard.name(), retry_in: guard.retry_in(&now) },
+                    None => Rejected::DeadlinePassed,
+                }
+            }
+            _ => Rejected::DeadlinePassed,
+        }
     }
 
     /// Returns what this call may do, depending on whether an outer call is already retrying.
     #[inline]
     pub(super) fn nested(&self) -> NestedRetries {
-        if self.flags & NESTED == 0 { NestedRetries::Allow } else { self.options.guards().nested }
+        if self.flags & NESTED == 0 { NestedRetries::Allow } else { self.options.guards().nesting() }
     }
 
     /// Records that the admitted attempt has started; this decides how its permits are settled on drop.
@@ -332,7 +329,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             Decision::Retry { after, source, permit } => match refuse(&self.options, after) {
                 None => Decision::Retry { after, source, permit },
                 Some(stop) => {
-                    guards.release(permit);
+                    guards.release(permit, || clock.now());
                     Decision::Stop(stop)
                 }
             },
@@ -418,7 +415,7 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
             attempt: self.attempts(),
             max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
-            budget_left: self.options.guards().budget.and_then(Budget::available),
+            budget_left: self.options.guards().available(),
             action,
             retry_in: match action {
                 Action::Stop(stop) => self.rejection(stop).retry_in(),

@@ -1,20 +1,20 @@
 //! What a call takes from its caller, and which parts of it there are at compile time.
 //!
-//! There are three sources: a policy alone, [`Configured`] for one call, and a retrier that the call owns or borrows.
+//! There are three sources: a policy alone, a retrier that the call owns or borrows, and [`Configured`] for one call.
 //! Only the policy alone is told apart at compile time, because its call must stay at 64 bytes. Whether the others have
 //! guards, limits or listeners is found out at run time.
 
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger_core::guard::Permits;
+use stagger_core::guard::{Guard, Permits};
 use stagger_core::machine::Strategy;
 use stagger_core::{Guards, Instant, NestedRetries, Policy};
 
-use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage};
+use super::permits::{CallGuards, GuardSource, HeldPermits, PermitSlot, PermitStage};
 use crate::retrier::event::EventError;
 use crate::retrier::limits::{IsLast, Limits, Sleepers};
-use crate::retrier::shared::{KnownQuiet, RetrierState};
+use crate::retrier::shared::RetrierState;
 use crate::time::Clock;
 use crate::time::cancel::Cancel;
 
@@ -33,7 +33,7 @@ pub trait Options: Sized {
     fn policy(&self) -> &Policy;
 
     /// Returns the guards, and what the call does inside an attempt of another call.
-    fn guards(&self) -> Guards<'_>;
+    fn guards(&self) -> Guards<'_, <Self::GuardSource as GuardSource>::Guard>;
 
     /// Returns the source of the guards that grant the call's permits.
     fn guard_source(&self) -> Self::GuardSource;
@@ -42,13 +42,6 @@ pub trait Options: Sized {
     #[inline]
     fn is_unguarded(&self) -> bool {
         self.guards().is_unguarded()
-    }
-
-    /// Returns the quiet period, if it is known to be one of the core's and there is no other guard: it is asked
-    /// without a virtual call.
-    #[inline]
-    fn lone_quiet(&self) -> Option<&KnownQuiet> {
-        None
     }
 
     /// Returns the deadline of the call.
@@ -98,16 +91,6 @@ impl<X: Options, C: Clock + Clone> PermitSlot<X, C> for HeldPermits<X::GuardSour
     }
 
     #[inline]
-    fn has_no_turn(&self) -> bool {
-        self.has_no_turn()
-    }
-
-    #[inline]
-    fn add_turn(&mut self, turn: Permits) {
-        self.add_turn(turn);
-    }
-
-    #[inline]
     fn set_stage(&mut self, stage: PermitStage) {
         self.set_stage(stage);
     }
@@ -126,7 +109,7 @@ pub trait Observed<E>: Options {
 
 impl Options for &Policy {
     const PLAIN: bool = true;
-    type GuardSource = Guards<'static>;
+    type GuardSource = CallGuards<'static>;
     type Permits<C: Clock + Clone> = ();
 
     #[inline]
@@ -135,13 +118,13 @@ impl Options for &Policy {
     }
 
     #[inline]
-    fn guards(&self) -> Guards<'_> {
-        Guards::none().nested(NestedRetries::Disable)
+    fn guards(&self) -> Guards<'_, &'static dyn Guard> {
+        Guards::of(&[]).nested(NestedRetries::Disable)
     }
 
     #[inline]
-    fn guard_source(&self) -> Guards<'static> {
-        Guards::none()
+    fn guard_source(&self) -> CallGuards<'static> {
+        CallGuards::NONE
     }
 
     #[inline]
@@ -171,14 +154,75 @@ impl<E> Observed<E> for &Policy {
     }
 }
 
+/// A retrier as the only source of options.
+impl<'p> Options for &'p RetrierState {
+    const PLAIN: bool = false;
+    type GuardSource = &'p RetrierState;
+    type Permits<C: Clock + Clone> = HeldPermits<&'p RetrierState, C>;
+
+    #[inline]
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    #[inline]
+    fn guards(&self) -> Guards<'_, Arc<dyn Guard>> {
+        RetrierState::guards(self)
+    }
+
+    #[inline]
+    fn guard_source(&self) -> &'p RetrierState {
+        self
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    #[inline]
+    fn timeout(&self, is_last: IsLast) -> Option<Duration> {
+        self.limits.timeout(is_last)
+    }
+
+    #[inline]
+    fn retrier(&self) -> Option<&RetrierState> {
+        Some(self)
+    }
+
+    #[inline]
+    fn is_timed(&self) -> bool {
+        true
+    }
+}
+
+impl GuardSource for &RetrierState {
+    type Guard = Arc<dyn Guard>;
+
+    #[inline]
+    fn guards(&self) -> Guards<'_, Arc<dyn Guard>> {
+        RetrierState::guards(self)
+    }
+}
+
+impl<E: EventError> Observed<E> for &RetrierState {
+    fn describe(error: &E) -> Option<&dyn EventError> {
+        Some(error)
+    }
+}
+
+impl<'p> Configure<'p> for &'p RetrierState {
+    fn configure(self) -> Configured<'p> {
+        Configured::through(self)
+    }
+}
+
 /// A policy, or a retrier, with options that were set for one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Configured<'p> {
     policy: &'p Policy,
     retrier: Option<&'p RetrierState>,
-    guards: Guards<'p>,
-    /// The quiet period among the guards, if it is the only one.
-    lone_quiet: Option<&'p KnownQuiet>,
+    pub(crate) guards: CallGuards<'p>,
     pub(crate) limits: Limits,
     pub(crate) cancel: Option<&'p Cancel>,
     pub(crate) is_timed: bool,
@@ -190,18 +234,11 @@ impl<'p> Configured<'p> {
         Self {
             policy: &retrier.policy,
             retrier: Some(retrier),
-            guards: retrier.guards(),
-            lone_quiet: retrier.lone_quiet(),
+            guards: retrier.call_guards(),
             limits: retrier.limits,
             cancel: None,
             is_timed: true,
         }
-    }
-
-    /// Returns the guards, to change them.
-    pub(crate) const fn guards_mut(&mut self) -> &mut Guards<'p> {
-        self.lone_quiet = None;
-        &mut self.guards
     }
 }
 
@@ -216,8 +253,7 @@ impl<'p> Configure<'p> for &'p Policy {
         Configured {
             policy: self,
             retrier: None,
-            guards: Guards::none().nested(NestedRetries::Disable),
-            lone_quiet: None,
+            guards: CallGuards::NONE,
             limits: Limits::NONE,
             cancel: None,
             is_timed: false,
@@ -233,8 +269,8 @@ impl<'p> Configure<'p> for Configured<'p> {
 
 impl<'p> Options for Configured<'p> {
     const PLAIN: bool = false;
-    type GuardSource = Guards<'p>;
-    type Permits<C: Clock + Clone> = HeldPermits<Guards<'p>, C>;
+    type GuardSource = CallGuards<'p>;
+    type Permits<C: Clock + Clone> = HeldPermits<CallGuards<'p>, C>;
 
     #[inline]
     fn policy(&self) -> &Policy {
@@ -242,23 +278,13 @@ impl<'p> Options for Configured<'p> {
     }
 
     #[inline]
-    fn guards(&self) -> Guards<'_> {
+    fn guards(&self) -> Guards<'_, &'p dyn Guard> {
+        self.guards.guards()
+    }
+
+    #[inline]
+    fn guard_source(&self) -> CallGuards<'p> {
         self.guards
-    }
-
-    #[inline]
-    fn guard_source(&self) -> Guards<'p> {
-        self.guards
-    }
-
-    #[inline]
-    fn is_unguarded(&self) -> bool {
-        self.guards.is_unguarded()
-    }
-
-    #[inline]
-    fn lone_quiet(&self) -> Option<&KnownQuiet> {
-        self.lone_quiet
     }
 
     #[inline]

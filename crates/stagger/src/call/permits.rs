@@ -4,7 +4,10 @@
 //! nothing to drop. Outside of calls, a waiting item of a queue holds permits in [`WaitingPermits`], and the machine of
 //! a `ReconnectDriver` holds its own, which the driver settles when it is dropped.
 
-use stagger_core::guard::{BudgetPermit, LimiterPermit, Permits};
+use core::fmt;
+use core::ops::Deref;
+
+use stagger_core::guard::{End, Guard, MAX_GUARDS, Now, Permit, Permits};
 use stagger_core::{Guards, Instant, NestedRetries, Outcome};
 
 use crate::time::Clock;
@@ -14,24 +17,75 @@ use crate::time::Clock;
 pub enum PermitStage {
     /// There are no permits.
     Settled,
-    /// The attempt is waiting: the permits are released.
+    /// The attempt waits, or is about to start: the permits are given back.
     Waiting,
-    /// The attempt is admitted but not started: the budget's permit is released, the breaker's is settled as cancelled.
-    Admitted,
     /// The attempt is in progress: the permits are settled as cancelled.
     Attempting,
 }
 
 /// A source of guards, which granted a permit and settle it.
 pub trait GuardSource {
+    /// How its list holds a guard.
+    type Guard: Deref<Target: Guard>;
+
     /// Returns the guards.
-    fn guards(&self) -> Guards<'_>;
+    fn guards(&self) -> Guards<'_, Self::Guard>;
 }
 
-impl GuardSource for Guards<'_> {
-    fn guards(&self) -> Guards<'_> {
-        *self
+/// The guards of one call, which borrows them.
+#[derive(Clone, Copy)]
+pub struct CallGuards<'p> {
+    /// One more than may be: the call is then rejected.
+    list: [&'p dyn Guard; MAX_GUARDS + 1],
+    len: usize,
+    pub(crate) nested: NestedRetries,
+}
+
+impl<'p> CallGuards<'p> {
+    /// No guards. A call inside an attempt of another one does not retry.
+    pub(crate) const NONE: Self = Self { list: [&NoGuard; MAX_GUARDS + 1], len: 0, nested: NestedRetries::Disable };
+
+    /// Adds a guard behind the others.
+    pub(crate) fn push(&mut self, guard: &'p dyn Guard) {
+        if let Some(place) = self.list.get_mut(self.len) {
+            *place = guard;
+            self.len += 1;
+        }
     }
+
+    /// Adds these guards behind the others.
+    pub(crate) fn extend(&mut self, others: &Self) {
+        for guard in others.list.iter().take(others.len) {
+            self.push(*guard);
+        }
+    }
+}
+
+impl<'p> GuardSource for CallGuards<'p> {
+    type Guard = &'p dyn Guard;
+
+    #[inline]
+    fn guards(&self) -> Guards<'_, &'p dyn Guard> {
+        Guards::of(self.list.get(..self.len).unwrap_or_default()).nested(self.nested)
+    }
+}
+
+impl fmt::Debug for CallGuards<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.guards().iter()).finish()
+    }
+}
+
+/// Fills the places of a list that have no guard.
+#[derive(Debug)]
+struct NoGuard;
+
+impl Guard for NoGuard {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn settle(&self, _: Permit, _: End<'_>, _: &dyn Now) {}
 }
 
 /// The permits that a call holds.
@@ -44,12 +98,6 @@ pub trait PermitSlot<X, C> {
 
     /// Takes the permits out, to settle them with the outcome of their attempt.
     fn take(&mut self) -> Permits;
-
-    /// Returns whether there is no permit of a limiter.
-    fn has_no_turn(&self) -> bool;
-
-    /// Adds the permits of limiters that hold no calls, which need not be settled.
-    fn add_turn(&mut self, turn: Permits);
 
     /// Records how far the attempt has come.
     fn set_stage(&mut self, stage: PermitStage);
@@ -69,14 +117,6 @@ impl<X, C> PermitSlot<X, C> for () {
     fn take(&mut self) -> Permits {
         Permits::NONE
     }
-
-    #[inline]
-    fn has_no_turn(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn add_turn(&mut self, _: Permits) {}
 
     #[inline]
     fn set_stage(&mut self, _: PermitStage) {}
@@ -101,19 +141,16 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         Self { guard_source: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
 
     /// Continues to hold the permits of an attempt that waited elsewhere.
-    pub(crate) fn resume(mut waiting: WaitingPermits<L>, clock: C) -> Self {
+    pub(crate) fn resume(mut waiting: WaitingPermits<L, C>) -> Self {
         let permits = waiting.take();
-        let guard_source = waiting.guard_source.take().map(|guard_source| (guard_source, clock));
+        let guard_source = waiting.guard_source.take();
         Self { guard_source, permits, stage: PermitStage::Waiting, nested: NestedRetries::Allow }
     }
 
     /// Hands over the permits of an attempt that waits elsewhere.
-    pub(crate) fn into_waiting(mut self) -> WaitingPermits<L> {
-        let mut permits = self.take();
-        if let Some((guard_source, _)) = &self.guard_source {
-            guard_source.guards().leave_pacer(&mut permits);
-        }
-        WaitingPermits::new(permits, self.guard_source.take().map(|(guard_source, _)| guard_source))
+    pub(crate) fn into_waiting(mut self) -> WaitingPermits<L, C> {
+        let permits = self.take();
+        WaitingPermits::new(permits, self.guard_source.take())
     }
 
     /// Stores the permits of an attempt that has come this far; `guard_source` is asked once.
@@ -150,21 +187,6 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         Permits::take(&mut self.permits)
     }
 
-    /// Returns whether there is no permit of a limiter.
-    #[inline]
-    pub(crate) fn has_no_turn(&self) -> bool {
-        self.stage == PermitStage::Settled || self.permits.has_no_turn()
-    }
-
-    /// Adds the permits of limiters that hold no calls, which need not be settled.
-    #[inline]
-    pub(crate) fn add_turn(&mut self, turn: Permits) {
-        self.permits.add_turn(turn);
-        if self.stage == PermitStage::Settled {
-            self.stage = PermitStage::Waiting;
-        }
-    }
-
     /// Records how far the attempt has come. Does nothing if there are no permits.
     pub(crate) fn set_stage(&mut self, stage: PermitStage) {
         if self.stage != PermitStage::Settled {
@@ -196,8 +218,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         let guards = guard_source.guards().nested(self.nested);
         match stage {
             PermitStage::Settled => {}
-            PermitStage::Waiting => guards.release(permits),
-            PermitStage::Admitted => guards.release_begun(permits, || clock.now()),
+            PermitStage::Waiting => guards.release(permits, || clock.now()),
             PermitStage::Attempting => guards.abandon(permits, || clock.now()),
         }
     }
@@ -210,44 +231,32 @@ impl<L: GuardSource, C: Clock> Drop for HeldPermits<L, C> {
     }
 }
 
-/// Permits of an attempt that waits elsewhere, in as little memory as possible: without a clock, which their release
-/// does not need. Dropping it releases them.
+/// Permits of an attempt that waits elsewhere. Dropping it gives them back.
 #[derive(Debug)]
-pub(crate) struct WaitingPermits<L: GuardSource> {
-    guard_source: Option<L>,
-    budget: BudgetPermit,
-    quiet: LimiterPermit,
+pub(crate) struct WaitingPermits<L: GuardSource, C: Clock> {
+    guard_source: Option<(L, C)>,
+    permits: Permits,
 }
 
-impl<L: GuardSource> WaitingPermits<L> {
+impl<L: GuardSource, C: Clock> WaitingPermits<L, C> {
     /// Holds nothing.
     pub(crate) const EMPTY: Self = Self::new(Permits::NONE, None);
 
     /// Holds these permits, which `guard_source` granted.
-    pub(crate) const fn new(permits: Permits, guard_source: Option<L>) -> Self {
-        let (budget, quiet) = permits.into_waiting();
-        Self { guard_source, budget, quiet }
-    }
-
-    /// Adds the permit of a quiet period, which `guard_source` granted.
-    pub(crate) fn with_quiet(mut self, quiet: LimiterPermit, guard_source: impl FnOnce() -> L) -> Self {
-        self.guard_source.get_or_insert_with(guard_source);
-        self.quiet = quiet;
-        self
+    pub(crate) const fn new(permits: Permits, guard_source: Option<(L, C)>) -> Self {
+        Self { guard_source, permits }
     }
 
     fn take(&mut self) -> Permits {
-        let budget = core::mem::replace(&mut self.budget, BudgetPermit::NONE);
-        let quiet = core::mem::replace(&mut self.quiet, LimiterPermit::NONE);
-        Permits::from_waiting(budget, quiet)
+        Permits::take(&mut self.permits)
     }
 }
 
-impl<L: GuardSource> Drop for WaitingPermits<L> {
+impl<L: GuardSource, C: Clock> Drop for WaitingPermits<L, C> {
     fn drop(&mut self) {
         let permits = self.take();
-        if let Some(guard_source) = &self.guard_source {
-            guard_source.guards().release(permits);
+        if let Some((guard_source, clock)) = &self.guard_source {
+            guard_source.guards().release(permits, || clock.now());
         }
     }
 }

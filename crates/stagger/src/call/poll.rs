@@ -60,7 +60,6 @@ impl<X: Options, T: Sleep + Clone> PollCall<X, T> {
             self.arm(wait);
             self.call.phase = Phase::Sleeping;
         }
-        self.call.begin()?;
         let attempt = self.call.attempt();
         if let Some(limit) = attempt.time_limit {
             self.arm(limit);

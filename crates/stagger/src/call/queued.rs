@@ -11,19 +11,24 @@ use super::permits::{GuardSource, HeldPermits, PermitSlot, PermitStage, WaitingP
 use super::retrier_options::{RetrierOptions, RetrierSource};
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
+use crate::error::rejected::Rejected;
 use crate::retrier::event::{EventError, Silent};
 use crate::time::Clock;
 
+/// The shortest and the longest wait before a queued item asks guards again that rejected it.
+const SOONEST: Duration = Duration::from_millis(1);
+const LATEST: Duration = Duration::from_secs(10);
+
 /// What is left of a call while it waits in a queue: without a clock, a driver and options.
 #[derive(Debug)]
-pub(crate) struct QueuedCall<L: GuardSource> {
+pub(crate) struct QueuedCall<L: GuardSource, C: Clock> {
     pub(crate) state: RetryState,
     /// Zero until it is drawn.
     pub(crate) seed: Seed,
-    pub(crate) permits: WaitingPermits<L>,
+    pub(crate) permits: WaitingPermits<L, C>,
 }
 
-impl<L: GuardSource> QueuedCall<L> {
+impl<L: GuardSource, C: Clock> QueuedCall<L, C> {
     /// A call that has not started.
     pub(crate) const FRESH: Self =
         Self { state: RetryState::new(), seed: Seed::new(0), permits: WaitingPermits::EMPTY };
@@ -31,15 +36,15 @@ impl<L: GuardSource> QueuedCall<L> {
 
 impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
     /// Continues a call that waited in a queue: its next attempt is due.
-    pub(crate) fn resume(options: RetrierOptions<R>, clock: C, queued: QueuedCall<R>) -> Self {
+    pub(crate) fn resume(options: RetrierOptions<R>, clock: C, queued: QueuedCall<R, C>) -> Self {
         let QueuedCall { state, seed, permits } = queued;
-        let permits = HeldPermits::resume(permits, clock.clone());
+        let permits = HeldPermits::resume(permits);
         let mut call = Self::new(options, clock);
         call.state = state;
         call.seed = seed;
         call.permits = permits;
         call.phase = Phase::Due;
-        if seed != QueuedCall::<R>::FRESH.seed {
+        if seed != QueuedCall::<R, C>::FRESH.seed {
             call.flags |= SEEDED;
         }
         if state.attempt() == 0 && state.start().is_none() && call.is_timed() {
@@ -48,8 +53,32 @@ impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
         call
     }
 
+    /// Decides what follows when a guard has rejected the attempt of a queued item: how long to wait before asking
+    /// again. The retry is reserved again, since its permits were given back.
+    ///
+    /// # Errors
+    /// The reason to stop, if the policy's time is over before, or no retry is left.
+    pub(crate) fn ask_again(&mut self, stop: StopReason, rejected: Rejected) -> Result<Duration, StopReason> {
+        let (StopReason::Guard(_), Some(retry_in)) = (stop, rejected.retry_in()) else { return Err(stop) };
+        if stop == StopReason::TOO_MANY_GUARDS {
+            return Err(stop);
+        }
+        // A breaker that an operator forces open does not know for how long.
+        let after = retry_in.clamp(SOONEST, LATEST);
+        let now = self.clock.now();
+        let retry = RetryMachine::new(self.options.policy(), &mut self.state, self.seed);
+        if let Some(latest) = retry.latest_start() {
+            if latest < now.saturating_add(after) {
+                return Err(stop);
+            }
+        }
+        let permits = retry.reacquire(|| now, &self.options.guards())?;
+        self.permits.put(permits, PermitStage::Waiting, NestedRetries::Allow, &self.options, &self.clock);
+        Ok(after)
+    }
+
     /// Takes the call apart, to wait in a queue.
-    pub(crate) fn into_queued(self) -> QueuedCall<R> {
+    pub(crate) fn into_queued(self) -> QueuedCall<R, C> {
         QueuedCall { state: self.state, seed: self.seed, permits: self.permits.into_waiting() }
     }
 
@@ -88,7 +117,7 @@ impl<R: RetrierSource, C: Clock + Clone> Call<RetrierOptions<R>, C> {
     /// Makes the first attempt of this call a retry, for a call that repeats what other calls have attempted.
     ///
     /// # Errors
-    /// The reason to stop, if the budget rejects it.
+    /// The reason to stop, if a guard has no retry left.
     pub(crate) fn begin_as_retry(&mut self) -> Result<(), StopReason> {
         self.state = self.state.as_retry();
         let clock = &self.clock;

@@ -3,7 +3,9 @@
 
 use core::borrow::Borrow;
 use core::time::Duration;
+use std::sync::Arc;
 
+use stagger_core::guard::Guard;
 use stagger_core::{Guards, Instant, Policy};
 
 use super::options::{Observed, Options};
@@ -12,7 +14,7 @@ use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
 use crate::retrier::limits::IsLast;
 use crate::retrier::shared::RetrierState;
-use crate::retrier::target::{CallTarget, QuietTarget};
+use crate::retrier::target::CallTarget;
 use crate::time::Clock;
 
 /// A retrier as the only source of options, for calls that borrow nothing.
@@ -38,7 +40,7 @@ impl<R: RetrierSource> Options for RetrierOptions<R> {
         &self.shared().policy
     }
 
-    fn guards(&self) -> Guards<'_> {
+    fn guards(&self) -> Guards<'_, R::Guard> {
         self.source.guards()
     }
 
@@ -77,7 +79,9 @@ pub(crate) trait RetrierSource: GuardSource + Clone {
 }
 
 impl GuardSource for Retrier {
-    fn guards(&self) -> Guards<'_> {
+    type Guard = Arc<dyn Guard>;
+
+    fn guards(&self) -> Guards<'_, Arc<dyn Guard>> {
         Self::shared(self).guards()
     }
 }
@@ -93,32 +97,20 @@ impl RetrierSource for Retrier {
 pub(crate) struct TargetedRetrier<R> {
     pub(crate) retrier: R,
     pub(crate) target: CallTarget,
-    pub(crate) quiet: QuietTarget,
 }
 
 impl<R: Borrow<Retrier>> GuardSource for TargetedRetrier<R> {
-    fn guards(&self) -> Guards<'_> {
+    type Guard = Arc<dyn Guard>;
+
+    fn guards(&self) -> Guards<'_, Arc<dyn Guard>> {
         let shared = self.retrier.borrow().shared();
-        let mut guards = match &self.target {
-            CallTarget::Retrier | CallTarget::Named(_) | CallTarget::NamedLate(_) => shared.guards(),
-            CallTarget::Late => Guards::none().nested(shared.nested),
-        };
-        guards.pacer = shared.pacer();
-        if let CallTarget::Named(target) | CallTarget::NamedLate(target) = &self.target {
-            if let Some(budget) = target.budget.as_deref() {
-                guards.budget = Some(budget);
-            }
-            if let Some(breaker) = target.breaker.as_deref() {
-                guards.breaker = Some(breaker);
+        match &self.target {
+            CallTarget::Retrier => shared.guards(),
+            CallTarget::Late => Guards::of(&[]).nested(shared.nested),
+            CallTarget::Named(target) | CallTarget::NamedLate(target) => {
+                Guards::of(&target.guards).nested(shared.nested)
             }
         }
-        guards.quiet = match &self.quiet {
-            QuietTarget::Retrier => shared.quiet(),
-            QuietTarget::Unasked => None,
-            #[cfg(target_has_atomic = "64")]
-            QuietTarget::Key(quiet) => Some(&***quiet),
-        };
-        guards
     }
 }
 

@@ -7,13 +7,13 @@
 //! ```
 //! use std::sync::Arc;
 //! use stagger::budget::Tokens;
-//! use stagger::{Budget, NestedRetries, Policy, Retrier, policy};
+//! use stagger::{Guard, NestedRetries, Policy, Retrier, policy};
 //!
 //! const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
 //!
-//! let budget: Arc<dyn Budget> = Arc::new(Tokens::builder().capacity(25).build()?);
-//! let page = Retrier::new(POLICY).shared_budget(Arc::clone(&budget));
-//! let part = Retrier::new(POLICY).shared_budget(budget).nested(NestedRetries::ShareBudget);
+//! let budget: Arc<dyn Guard> = Arc::new(Tokens::builder().capacity(25).build()?);
+//! let page = Retrier::new(POLICY).shared_guard(Arc::clone(&budget));
+//! let part = Retrier::new(POLICY).shared_guard(budget).nested(NestedRetries::ShareBudget);
 //!
 //! let mut calls = 0;
 //! let mut fetch = || page.blocking(|| part.blocking(|| { calls += 1; Err::<(), _>("down") }));

@@ -1,10 +1,9 @@
 //! How a call waits: for the end of a delay, which a hint may have set and the machine may have overslept, and for its
-//! turn with the pacer and the quiet period.
+//! turn with the guards.
 
 use core::time::Duration;
 
 use stagger_core::StopReason;
-use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::RetryMachine;
 
 use super::machine::{Call, Phase};
@@ -86,29 +85,30 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
 
 /// The call waits for its turn. Beside the flags of [`machine`](super::machine) and [`wait`](super::wait).
 const HELD: u8 = 32;
+/// A guard that would let the attempt wait rejects it.
+const REJECTS_WAITS: u8 = 64;
 
 impl<X: Options, C: Clock + Clone> Call<X, C> {
-    /// Asks the pacer and the quiet period whether the next attempt may start: zero if it may, otherwise how long to
-    /// wait before asking again. Call [`begin`](Self::begin) after zero.
+    /// Starts the next attempt if the deadline and the guards let it: zero then, otherwise how long to wait before
+    /// asking again.
     ///
     /// # Errors
     /// The reason to stop, and the rejection to return if there is no error of an earlier attempt.
     #[inline]
     pub(crate) fn turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
-        if X::PLAIN || !self.options.guards().has_limiter() { Ok(Duration::ZERO) } else { self.limited_turn(listener) }
-    }
-
-    // Two functions, neither of which is inlined: a call without a limiter has no code for them, and one whose limiters
-    // hold no calls saves no registers for the second.
-    #[inline(never)]
-    fn limited_turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
-        if self.may_start_at_once() { Ok(Duration::ZERO) } else { self.observed_turn(listener) }
+        if X::PLAIN || self.options.is_unguarded() {
+            return self.begin().map(|()| Duration::ZERO);
+        }
+        self.observed_turn(listener)
     }
 
     #[inline(never)]
     fn observed_turn<L: Listen>(&mut self, listener: &L) -> Result<Duration, (StopReason, Rejected)> {
+        if self.flags & REJECTS_WAITS != 0 {
+            return self.begin().map(|()| Duration::ZERO);
+        }
         let was_held = self.is_held();
-        let turn = self.guarded_turn();
+        let turn = self.turn_unheard();
         match &turn {
             Ok(after) if !was_held && !after.is_zero() => self.emit(listener, Action::Held { after: *after }, None),
             Ok(after) if was_held && after.is_zero() => self.emit(listener, Action::Resumed, None),
@@ -117,20 +117,8 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         turn
     }
 
-    /// Takes the turn of an attempt that has not asked for one, if the limiters let every attempt start.
-    #[inline]
-    fn may_start_at_once(&mut self) -> bool {
-        if self.is_held() || !self.permits.has_no_turn() {
-            return false;
-        }
-        let admitted = self.options.guards().admit_if_open();
-        admitted.is_some_and(|turn| {
-            self.permits.add_turn(turn);
-            true
-        })
-    }
-
-    fn guarded_turn(&mut self) -> Result<Duration, (StopReason, Rejected)> {
+    /// Asks like [`turn`](Self::turn), without an event.
+    pub(crate) fn turn_unheard(&mut self) -> Result<Duration, (StopReason, Rejected)> {
         self.flags &= !HELD;
         let nested = self.nested();
         let mut permits = self.permits.take();
@@ -142,7 +130,11 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         match turn {
             Ok(wait) => {
                 self.permits.put(permits, PermitStage::Waiting, nested, &self.options, &self.clock);
-                self.flags |= if wait.is_zero() { 0 } else { HELD };
+                if wait.is_zero() {
+                    self.phase = Phase::Attempting;
+                } else {
+                    self.flags |= HELD;
+                }
                 Ok(wait)
             }
             Err(stop) => {
@@ -152,35 +144,9 @@ impl<X: Options, C: Clock + Clone> Call<X, C> {
         }
     }
 
-    /// Takes back the attempt that has begun and was not made, if the quiet period has begun to hold calls since.
-    /// Returns whether it did: call [`turn`](Self::turn) again then.
-    pub(crate) fn postpone(&mut self) -> bool {
-        if self.options.guards().quiet.is_none() {
-            return false;
-        }
-        let nested = self.nested();
-        let permits = self.permits.take();
-        let clock = &self.clock;
-        let guards = self.options.guards().nested(nested);
-        let postponed = RetryMachine::new(self.options.policy(), &mut self.state, self.seed).postpone(
-            permits,
-            || clock.now(),
-            &guards,
-        );
-        let (permits, stage) = match postponed {
-            Ok(permits) => {
-                self.phase = Phase::Due;
-                (permits, PermitStage::Waiting)
-            }
-            Err(permits) => (permits, PermitStage::Admitted),
-        };
-        self.permits.put(permits, stage, nested, &self.options, &self.clock);
-        stage == PermitStage::Waiting
-    }
-
-    /// Returns whether the quiet period holds an attempt that has not asked it.
-    pub(crate) fn may_not_begin_unasked(&self) -> bool {
-        self.options.guards().quiet.is_some_and(|quiet| !quiet.is_current(&LimiterPermit::NONE))
+    /// Lets a guard reject an attempt that it would let wait.
+    pub(crate) const fn reject_waits(&mut self) {
+        self.flags |= REJECTS_WAITS;
     }
 
     /// Returns whether the call waits for its turn.

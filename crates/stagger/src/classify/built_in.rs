@@ -3,7 +3,7 @@
 use core::any::Any;
 use core::error::Error;
 
-use stagger_core::{BreakerOpen, FailureKind, Outcome, ServerHint};
+use stagger_core::{FailureKind, Outcome, ServerHint, StopReason};
 
 use super::io;
 use crate::error::chain::{Fact, fact_of};
@@ -59,8 +59,9 @@ pub fn error<E: Error + 'static>(error: &E) -> Outcome {
 /// Classifies the first known error in this chain of sources. Returns `None` if there is none.
 ///
 /// Known are a marked error, see [`Marked`](crate::Marked), an [`io::Error`](std::io::Error), see [`io`], and a
-/// rejection by this crate: that of an open circuit breaker is local exhaustion, with a hint to wait until the breaker
-/// admits calls again. An `io::Error` of the kind `Other` is only a wrapper: it decides if nothing that it holds does.
+/// rejection by this crate: that of a guard, such as an open circuit breaker, is local exhaustion, with a hint to wait
+/// until the guard lets calls start again. An `io::Error` of the kind `Other` is only a wrapper: it decides if nothing
+/// that it holds does.
 ///
 /// An error whose `source()` skips the error that it wraps, as with `#[error(transparent)]` of thiserror, ends the
 /// chain early. Its message is the only trace: if it is exactly that of an operating system error or of an
@@ -109,15 +110,18 @@ pub(super) fn mark(link: &(dyn Error + 'static)) -> Option<Outcome> {
 
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let retry_in = match error.downcast_ref::<Rejected>() {
-        Some(Rejected::BreakerOpen(open)) => open.retry_in,
-        Some(Rejected::Quiet { retry_in } | Rejected::Paced { retry_in }) => *retry_in,
+        // The program was written so, and no retry will change it.
+        Some(Rejected::ByGuard { guard, .. }) if StopReason::Guard(guard) == StopReason::TOO_MANY_GUARDS => {
+            return Some(Outcome::Permanent);
+        }
+        Some(Rejected::ByGuard { retry_in, .. }) => *retry_in,
         Some(Rejected::TimedOut | Rejected::Lost) => return Some(Outcome::TRANSIENT),
         // Nothing was sent: it says nothing about the server.
         Some(Rejected::DeadlinePassed) => {
             return Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None });
         }
         Some(Rejected::Cancelled) => return Some(Outcome::Cancelled),
-        None => error.downcast_ref::<BreakerOpen>()?.retry_in,
+        None => return None,
     };
     Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) })
 }
@@ -164,14 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapped_open_breaker_is_local_exhaustion_with_a_hint() {
+    fn a_wrapped_rejection_by_a_guard_is_local_exhaustion_with_a_hint() {
         let retry_in = Duration::from_secs(3);
         let want = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
-        let refused = Rejected::BreakerOpen(BreakerOpen { retry_in });
-        assert_eq!(built_in(&refused), want);
-        assert_eq!(built_in(&BreakerOpen { retry_in }), want);
-        assert_eq!(built_in(&std::io::Error::from(refused)), want);
-        assert_eq!(built_in(&Rejected::Quiet { retry_in }), want);
-        assert_eq!(built_in(&Rejected::Paced { retry_in }), want);
+        for guard in ["breaker", "quiet", "pacer", "bulkhead"] {
+            let rejected = Rejected::ByGuard { guard, retry_in };
+            assert_eq!(built_in(&rejected), want, "{guard}");
+            assert_eq!(built_in(&std::io::Error::from(rejected)), want, "{guard}");
+        }
+        let StopReason::Guard(guard) = StopReason::TOO_MANY_GUARDS else { unreachable!() };
+        assert_eq!(built_in(&Rejected::ByGuard { guard, retry_in: Duration::ZERO }), Outcome::Permanent);
     }
 }

@@ -169,7 +169,7 @@ pub const fn sqlite(code: i32) -> Outcome {
 pub fn mongodb<L: AsRef<str>>(labels: impl IntoIterator<Item = L>, code: Option<i32>) -> Outcome {
     let by_labels = labels.into_iter().filter_map(|label| Verdict::of_label(label.as_ref()));
     match by_labels.chain(code.and_then(Verdict::of_code)).max() {
-        Some(Verdict::UnknownCommit) => Outcome::UnsafeToRetry(FailureKind::Transient),
+        Some(Verdict::UnknownCommit) => Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None },
         Some(Verdict::Overloaded) => Outcome::throttled(None),
         Some(Verdict::Transient) => Outcome::TRANSIENT,
         None => Outcome::Permanent,
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    const UNKNOWN: Outcome = Outcome::UnsafeToRetry(FailureKind::Transient);
+    const UNKNOWN: Outcome = Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None };
 
     #[test]
     fn mongodb_labels_are_as_in_the_table() {

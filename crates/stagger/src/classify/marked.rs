@@ -155,7 +155,7 @@ impl<E> Marked<E> {
 
     /// Creates an error of a request that may have been processed and must not be repeated: it is not retried.
     pub const fn unsafe_to_retry(error: E) -> Self {
-        Self::with_outcome(error, Outcome::UnsafeToRetry(FailureKind::Transient))
+        Self::with_outcome(error, Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None })
     }
 
     /// Creates an error of a request that was certainly not processed. It is retried immediately, once per call.

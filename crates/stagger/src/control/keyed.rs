@@ -21,8 +21,8 @@ use {
     loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use stagger_core::guard::{Limiter, Now};
-use stagger_core::{Breaker, Budget, Instant};
+use stagger_core::Instant;
+use stagger_core::guard::{Guard, Now};
 
 /// One guard per key, such as a budget or a breaker per host, so that one failing host does not stop the calls to the
 /// others.
@@ -30,7 +30,7 @@ use stagger_core::{Breaker, Budget, Instant};
 /// The number of keys is bounded: see [`max_keys`](Self::max_keys). What a new key may replace at the limit is chosen
 /// so that made-up keys gain nothing:
 ///
-/// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Budget::is_at_rest) or idle. A budget
+/// - Only a guard that is not in use elsewhere is replaced, and that is [at rest](Guard::is_at_rest) or idle. A budget
 ///   that is spent and a breaker that is open, or has counted failures, are kept as long as their key is in use,
 ///   however many other keys come.
 /// - Of these, the least recently used one is replaced, to the millisecond. At most 32 guards are examined per new key,
@@ -40,7 +40,7 @@ use stagger_core::{Breaker, Budget, Instant};
 ///   could be had by making up keys.
 ///
 /// A guard is idle if its key has not been used for [`idle_after`](Self::idle_after). It is then replaced although it
-/// is not at rest; otherwise keys that are never used again would take all places. A limiter that holds calls, such as
+/// is not at rest; otherwise keys that are never used again would take all places. A guard that holds calls, such as
 /// a [quiet period](crate::guard::QuietPeriod) during its pause, is not replaced even then: its pause ends by itself.
 ///
 /// Shared by reference. A lookup takes a shared lock, and for a new key an exclusive lock. No lock is held while a
@@ -52,14 +52,14 @@ use stagger_core::{Breaker, Budget, Instant};
 /// use stagger::time::{Clock as _, SystemClock};
 /// use stagger::{Policy, Retrier};
 ///
-/// let hosts: Keyed<String, Tokens> = Keyed::budgets(Tokens::new);
+/// let hosts: Keyed<String, Tokens> = Keyed::guards(Tokens::new);
 /// let api = Retrier::new(Policy::DEFAULT);
 ///
 /// // For a single call:
 /// let budget = hosts.of("a.example.com", SystemClock.now());
-/// let answer = api.blocking_call(|_| Ok::<_, ()>("page")).budget(&*budget).run();
+/// let answer = api.blocking_call(|_| Ok::<_, ()>("page")).guard(&*budget).run();
 /// // For all calls to a host:
-/// let b = api.clone().shared_budget(hosts.of("b.example.com", SystemClock.now()));
+/// let b = api.clone().shared_guard(hosts.of("b.example.com", SystemClock.now()));
 /// # let _ = (answer, b);
 /// assert_eq!(hosts.len(), 2);
 /// ```
@@ -95,30 +95,8 @@ const EXAMINED: usize = 32;
 /// How exactly the time of the latest lookup is known, in nanoseconds.
 const USE_RESOLUTION: u64 = 1_000_000;
 
-impl<K, B: Budget> Keyed<K, B> {
-    /// Creates an empty collection of budgets, each created by `make`.
-    pub fn budgets(make: impl Fn() -> B + Send + Sync + 'static) -> Self {
-        Self::new(make, B::is_at_rest)
-    }
-}
-
-impl<K, B: Breaker> Keyed<K, B> {
-    /// Creates an empty collection of breakers, each created by `make`. Give each its own seed.
-    ///
-    /// ```
-    /// use stagger::breaker::CircuitBreaker;
-    /// use stagger::guard::Keyed;
-    ///
-    /// let hosts: Keyed<String, _> = Keyed::breakers(|| CircuitBreaker::new(stagger::seed()));
-    /// assert!(hosts.is_empty());
-    /// ```
-    pub fn breakers(make: impl Fn() -> B + Send + Sync + 'static) -> Self {
-        Self::new(make, B::is_at_rest)
-    }
-}
-
-impl<K, L: Limiter> Keyed<K, L> {
-    /// Creates an empty collection of limiters, such as quiet periods, each created by `make`.
+impl<K, G: Guard> Keyed<K, G> {
+    /// Creates an empty collection of guards, each created by `make`. Give each breaker its own seed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -126,14 +104,14 @@ impl<K, L: Limiter> Keyed<K, L> {
     /// use stagger::time::{Clock as _, SystemClock};
     /// use stagger::{Policy, Retrier};
     ///
-    /// let customers: Keyed<u64, QuietPeriod> = Keyed::limiters(QuietPeriod::new);
+    /// let customers: Keyed<u64, QuietPeriod> = Keyed::guards(QuietPeriod::new);
     /// // One customer's quota is used up: only the calls of that customer wait.
     /// customers.of(&7, SystemClock.now()).pause(Duration::from_secs(60), &SystemClock.now());
-    /// let api = Retrier::new(Policy::DEFAULT).shared_quiet_period(customers.of(&8, SystemClock.now()));
+    /// let api = Retrier::new(Policy::DEFAULT).shared_guard(customers.of(&8, SystemClock.now()));
     /// assert!(api.blocking(|| Ok::<_, ()>(())).is_ok());
     /// ```
-    pub fn limiters(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
-        Self::new(make, L::is_at_rest).keep_if(|limiter, now| !limiter.retry_in(now).is_zero())
+    pub fn guards(make: impl Fn() -> G + Send + Sync + 'static) -> Self {
+        Self::new(make, G::is_at_rest).keep_if(|guard, now| !guard.retry_in(now).is_zero())
     }
 }
 
@@ -254,15 +232,6 @@ impl<K: Hash + Eq, G> Keyed<K, G> {
         table.insert(key.to_owned(), entry, replaced);
         self.stored.store(table.entries.len(), Ordering::Relaxed);
         Some(guard)
-    }
-
-    /// Returns the guard of this key, if it has one of its own.
-    pub(crate) fn known<Q>(&self, key: &Q, now: Instant) -> Option<Arc<G>>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.read().find(key, now)
     }
 
     /// Returns whether a new guard can replace one that was last used at `last_used`.

@@ -21,35 +21,41 @@
 //!
 //! # Settings
 //!
-//! | setting | retries and hedges | the target's breakers |
+//! | setting | whom the target's guards refuse or let wait | retries and hedges |
 //! |---|---|---|
-//! | `enforced` | the budget decides | reject |
-//! | `observed` | all are allowed, and counted if the budget would have rejected them | admit, and count likewise |
-//! | `off` | all are allowed; the budget is not consulted | admit |
-//! | `no-retries` | none is allowed | are left as they are: first attempts continue |
-//! | a share: `25%` or `observed 25%` | that share, evenly distributed, goes on to the mode | as the mode says |
+//! | `enforced` | is refused, and waits | as the guards decide |
+//! | `observed` | starts at once, and is counted | are reserved with the guards, and allowed |
+//! | `off` | starts at once | are allowed, without a reservation |
+//! | `no-retries` | is refused, and waits | none is allowed |
+//! | a share: `25%` or `observed 25%` | as the mode says | that share of those that the mode allows, evenly distributed |
 //!
 //! The mode of a share alone is `enforced`. `off` disables the guards, not the retries: to reduce retries, use
-//! `no-retries` or a share. A rejected retry ends its call with [`StopReason::Budget`](crate::StopReason::Budget) and
-//! its own last error; a rejected hedge does not affect its call.
+//! `no-retries` or a share. The guards are told of every attempt in every mode. A retry that the control rejects ends
+//! its call with [`StopReason::CONTROL`](crate::StopReason::CONTROL) and its own last error, one that a guard under it
+//! rejects with the guard's reason; a rejected hedge does not affect its call.
 //!
 //! A target has one control, which everything under its name obeys, so a share is exact for the target and not for each
 //! of its clients. Setting a control replaces all of it, the mode and the share.
 //!
 //! Queues, batches, connections and hedged calls obey the controls of their [`Retrier`](crate::Retrier); a ticker,
-//! whose ticks are not retries, does not. Budgets used without a retrier are put under a control with
-//! [`RetryControls::budget`]: those of a hedged call with only a budget, or of single calls, such as budgets by key.
+//! whose ticks are not retries, does not. A guard that is used without a retrier is put under a control with
+//! [`Controlled`](crate::budget::Controlled), such as one by key. The control is a guard itself: put it behind them.
 //!
 //! ```
-//! use stagger::budget::{Tokens, Unlimited};
+//! use std::sync::Arc;
+//! use stagger::budget::{Controlled, Tokens};
 //! use stagger::control::RetryControls;
 //! use stagger::guard::Keyed;
+//! use stagger::time::{Clock as _, SystemClock};
+//! use stagger::{Policy, blocking};
 //!
-//! let controls = RetryControls::new();
-//! let hedges = controls.budget("api", Unlimited);
-//! let inner = controls.clone();
-//! let hosts: Keyed<String, _> = Keyed::budgets(move || inner.budget("api", Tokens::new()));
-//! # let _ = (hedges, hosts);
+//! let control = RetryControls::new().control("api");
+//! let of_host = Arc::clone(&control);
+//! let hosts: Keyed<String, _> =
+//!     Keyed::guards(move || Controlled::new(Arc::new(Tokens::new()), Arc::clone(&of_host)));
+//! let budget = hosts.of("a.example.com", SystemClock.now());
+//! let call = blocking::retry(&Policy::DEFAULT, || Ok::<_, ()>("page")).guard(&*budget).guard(&*control);
+//! assert!(call.run().is_ok());
 //! ```
 //!
 //! # Control lines

@@ -3,19 +3,17 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::env::{self, VarError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use stagger_core::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};
-use stagger_core::guard::{BudgetPermit, Now};
-use stagger_core::{Breaker, Budget, FailureKind, Outcome};
+use stagger_core::budget::{ControlSetting, ControlSnapshot, RetryControl};
 
 use super::{ControlError, ControlProblem, line};
 
 /// The operator controls of a program, by target name: see the [module](super).
 ///
-/// Clones are handles to the same controls. Changing a control takes a lock and updates all guards of its targets; a
-/// retry takes no lock and reads one atomic word. Every name is stored for as long as the controls exist, so do not use
-/// names that untrusted input can create. Breakers are not kept alive.
+/// Clones are handles to the same controls. Changing a control takes a lock; an attempt takes none, and reads one
+/// atomic word for each guard. Every name is stored for as long as the controls exist, so do not use names that
+/// untrusted input can create.
 #[derive(Clone, Default)]
 pub struct RetryControls {
     inner: Arc<Mutex<Inner>>,
@@ -26,13 +24,7 @@ struct Inner {
     /// Setting of every target without its own.
     others: Option<ControlSetting>,
     named: BTreeMap<Arc<str>, ControlSetting>,
-    targets: BTreeMap<Arc<str>, ControlledTarget>,
-}
-
-#[derive(Default)]
-struct ControlledTarget {
-    control: Arc<RetryControl>,
-    breakers: Vec<Weak<dyn Breaker>>,
+    targets: BTreeMap<Arc<str>, Arc<RetryControl>>,
 }
 
 /// The name that stands for every target not named.
@@ -76,8 +68,8 @@ impl RetryControls {
         Ok(settings.into_iter().map(|(name, _)| name).filter(is_unknown).map(Arc::from).collect())
     }
 
-    /// Sets the control of this target, or with `*` of all targets: to a [`ControlMode`], a share of the retries
-    /// ([`Ratio`](crate::Ratio)), or both ([`ControlSetting`]).
+    /// Sets the control of this target, or with `*` of all targets: to a [`ControlMode`](crate::budget::ControlMode), a
+    /// share of the retries ([`Ratio`](crate::Ratio)), or both ([`ControlSetting`]).
     pub fn set(&self, target: &str, to: impl Into<ControlSetting>) {
         self.lock().set(&[(target, to.into())]);
     }
@@ -88,40 +80,22 @@ impl RetryControls {
         self.lock().setting(target).unwrap_or_default()
     }
 
-    /// Puts a budget under the control of this target. All budgets of a target share its control, including its share
-    /// of the retries.
+    /// Returns the control of this target, for guards that are used without a retrier: see
+    /// [`Controlled`](crate::budget::Controlled). All guards of a target share it, and with it the share of the
+    /// retries.
     #[must_use]
-    pub fn budget<B: Budget>(&self, target: &str, budget: B) -> ControlledBudget<B, Arc<RetryControl>> {
-        ControlledBudget::with_control(budget, Arc::clone(&self.lock().target(target).control))
-    }
-
-    /// Puts a shared budget under the control of this target.
-    #[must_use]
-    pub fn shared_budget(&self, target: &str, budget: Arc<dyn Budget>) -> Arc<dyn Budget> {
-        Arc::new(self.budget(target, SharedBudget(budget)))
-    }
-
-    /// Puts a breaker under the control of this target, which calls its [`Breaker::set_enforcement`] whenever the
-    /// control is set, and immediately if it was set before. Calling these controls from within `set_enforcement`
-    /// deadlocks.
-    pub fn breaker(&self, target: &str, breaker: &Arc<dyn Breaker>) {
-        let mut inner = self.lock();
-        if let Some(setting) = inner.setting(target) {
-            enforce(&**breaker, setting.mode());
-        }
-        let breakers = &mut inner.target(target).breakers;
-        breakers.retain(|known| known.strong_count() > 0 && !Weak::ptr_eq(known, &Arc::downgrade(breaker)));
-        breakers.push(Arc::downgrade(breaker));
+    pub fn control(&self, target: &str) -> Arc<RetryControl> {
+        Arc::clone(self.lock().target(target))
     }
 
     /// Returns a snapshot of every registered target, by name: its setting and its counts.
     #[must_use]
     pub fn snapshots(&self) -> Vec<(Arc<str>, ControlSnapshot)> {
         let inner = self.lock();
-        inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.control.snapshot())).collect()
+        inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.snapshot())).collect()
     }
 
-    /// Locks the controls. Settings are complete even if a breaker has panicked while the lock was held.
+    /// Locks the controls. Settings are complete even if a thread has panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,9 +113,7 @@ impl Inner {
         for (name, target) in &self.targets {
             let is_affected = others.is_some() || settings.iter().any(|(named, _)| **named == **name);
             if let (true, Some(setting)) = (is_affected, self.setting(name)) {
-                target.control.set(setting);
-                let breakers = target.breakers.iter().filter_map(Weak::upgrade);
-                breakers.for_each(|breaker| enforce(&*breaker, setting.mode()));
+                target.set(setting);
             }
         }
     }
@@ -152,58 +124,18 @@ impl Inner {
     }
 
     /// Returns the target of this name, registering it with its setting if necessary.
-    fn target(&mut self, name: &str) -> &mut ControlledTarget {
+    fn target(&mut self, name: &str) -> &Arc<RetryControl> {
         let setting = self.setting(name).unwrap_or_default();
         self.targets.entry(Arc::from(name)).or_insert_with(|| {
-            let target = ControlledTarget::default();
-            target.control.set(setting);
-            target
+            let control = RetryControl::new();
+            control.set(setting);
+            Arc::new(control)
         })
-    }
-}
-
-fn enforce(breaker: &dyn Breaker, mode: ControlMode) {
-    if let Some(enforcement) = mode.enforcement() {
-        breaker.set_enforcement(enforcement);
     }
 }
 
 impl fmt::Debug for RetryControls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.snapshots()).finish()
-    }
-}
-
-/// Adapts a shared budget to where one is needed by value.
-#[derive(Debug)]
-struct SharedBudget(Arc<dyn Budget>);
-
-impl Budget for SharedBudget {
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        self.0.on_first_attempt(now)
-    }
-
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        self.0.try_acquire(kind, now)
-    }
-
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.0.record(permit, outcome, now);
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.0.release(permit);
-    }
-
-    fn available(&self) -> Option<u64> {
-        self.0.available()
-    }
-
-    fn is_unlimited(&self) -> bool {
-        self.0.is_unlimited()
-    }
-
-    fn is_at_rest(&self, now: &dyn Now) -> bool {
-        self.0.is_at_rest(now)
     }
 }

@@ -8,10 +8,10 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed, StopReason};
+use stagger_core::guard::Permits;
+use stagger_core::{Guard, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use super::steps::{Handle, Handlers, steps};
-use crate::call::fast_path::FastPath;
 use crate::call::machine::{Attempt, Call, Next};
 use crate::call::options::{Configure, Configured, Observed, Options};
 use crate::call::output::{Bare, Detailed, ErrorSlot, Finish, InnerError, OutputMode, Reported};
@@ -162,14 +162,34 @@ where
         H: Handle<O>,
         M: Finish<H::Value, H::Error>,
     {
-        let Some(path) = self.call.enter_fast_path::<H::Listener>() else { return self.run_from_start() };
+        if !self.call.starts_fast::<H::Listener>() {
+            return self.run_from_start(Ok(Permits::NONE));
+        }
+        let mut held = self.call.first_permits();
+        match held.ask() {
+            Ok(Duration::ZERO) => {}
+            Ok(_) => {
+                let permits = held.into_permits();
+                return self.run_from_start(Ok(permits));
+            }
+            Err(stop) => {
+                drop(held);
+                return self.run_from_start(Err(stop));
+            }
+        }
         let scope = ScopeGuard::enter(self.call.policy());
         let out = (self.operation)(Attempt::first(self.call.policy()));
         let is_nested = scope.is_nested();
         drop(scope);
         match self.handlers.read(out) {
-            Ok(value) => self.call.fast_success::<M, _, H::Error>(path, value),
-            Err(failed) => self.run_after_first(failed, path, is_nested),
+            Ok(value) => {
+                held.succeeded();
+                self.call.fast_success::<M, _, H::Error>(value)
+            }
+            Err(failed) => {
+                let permits = held.into_permits();
+                self.run_after_first(failed, is_nested, permits)
+            }
         }
     }
 }
@@ -184,12 +204,22 @@ where
 {
     #[cold]
     #[inline(never)]
-    fn run_after_first(mut self, failed: (H::Error, H::Mark), path: FastPath, is_nested: bool) -> M::Output {
-        self.call.leave_fast_path(path, is_nested);
+    fn run_after_first(mut self, failed: (H::Error, H::Mark), is_nested: bool, permits: Permits) -> M::Output {
+        self.call.leave_fast_path(is_nested, permits);
         self.run_on(Some(failed))
     }
 
-    fn run_from_start(mut self) -> M::Output {
+    /// Runs a call from its start, or ends it if a guard has rejected it.
+    fn run_from_start(mut self, place: Result<Permits, StopReason>) -> M::Output {
+        match place {
+            Ok(permits) => self.call.keep_place(permits),
+            Err(stop) => {
+                let (rejection, mut last_error) = (self.call.rejection(stop), M::LastError::EMPTY);
+                if let Some(output) = self.call.rejected::<M, _, _>(&mut last_error, stop, rejection) {
+                    return output;
+                }
+            }
+        }
         let delay = self.call.start(Duration::ZERO);
         let mut asleep = None;
         // The first attempt is made in any case.
@@ -234,7 +264,7 @@ where
                     None => continue,
                 }
             }
-            if let Err((stop, rejected)) = self.wait_for_turn().and_then(|()| self.call.begin()) {
+            if let Err((stop, rejected)) = self.wait_for_turn() {
                 self.call.emit_stop(self.handlers.listener(), stop);
                 match self.call.rejected::<M, _, _>(&mut last_error, stop, rejected) {
                     Some(output) => return output,
@@ -287,7 +317,7 @@ where
         true
     }
 
-    /// Waits until the pacer and the quiet period let the next attempt start.
+    /// Waits until the guards let the next attempt start.
     #[inline]
     fn wait_for_turn(&mut self) -> Result<(), (StopReason, Rejected)> {
         let mut asleep = None;

@@ -12,13 +12,14 @@ use crate::classify::rule::{Plain, ResultReader};
 use crate::error::call_error::Error;
 use crate::retrier::event::EventError;
 use crate::retrier::handle::Retrier;
+use crate::retrier::shared::RetrierState;
 use crate::time::{Sleep, ThreadSleep};
 
 /// The future of a call made through a retrier.
-type RetrierFuture<'a, F, T> = RetryFuture<F, T, Configured<'a>, Handlers, Detailed>;
+type RetrierFuture<'a, F, T> = RetryFuture<F, T, &'a RetrierState, Handlers, Detailed>;
 
 /// A blocking call made through a retrier.
-type RetrierBlocking<'a, F, O> = BlockingRetry<F, O, ThreadSleep, Configured<'a>, Handlers, Detailed>;
+type RetrierBlocking<'a, F, O> = BlockingRetry<F, O, ThreadSleep, &'a RetrierState, Handlers, Detailed>;
 
 /// The calls that can be made through a retrier.
 impl Retrier {
@@ -41,7 +42,7 @@ impl Retrier {
         T: Sleep + Clone,
         Plain: ResultReader<Returned<F>>,
     {
-        RetryFuture::new(timer, Configured::through(self.shared()), operation)
+        RetryFuture::new(timer, self.shared(), operation)
     }
 
     /// Runs an async operation that borrows `context` mutably for each attempt.
@@ -120,7 +121,7 @@ impl Retrier {
         F: FnMut(Attempt) -> O,
         Plain: ResultReader<O>,
     {
-        BlockingRetry::new(ThreadSleep, Configured::through(self.shared()), operation)
+        BlockingRetry::new(ThreadSleep, self.shared(), operation)
     }
 
     /// Creates a call in loop form: the operation may borrow anything, needs no closure, and can use `?` and `break`.

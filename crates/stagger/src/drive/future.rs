@@ -8,7 +8,7 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use pin_project_lite::pin_project;
-use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Guard, NestedRetries, Outcome, Policy, Seed};
 
 use super::steps::{Handle, Handlers, steps};
 use crate::call::machine::{Call, Phase};
@@ -216,8 +216,21 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.as_mut().project();
         let call = &mut this.driver.call;
-        let path = if call.phase == Phase::Fresh { call.enter_fast_path::<H::Listener>() } else { None };
-        if let Some(path) = path {
+        if call.phase == Phase::Fresh && call.starts_fast::<H::Listener>() {
+            let mut held = call.first_permits();
+            match held.ask() {
+                Ok(Duration::ZERO) => {}
+                Ok(_) => {
+                    let permits = held.into_permits();
+                    call.keep_place(permits);
+                    return self.poll_on(cx, None);
+                }
+                Err(stop) => {
+                    drop(held);
+                    let rejection = call.rejection(stop);
+                    return ready(call.rejected::<M, _, _>(this.last_error, stop, rejection));
+                }
+            }
             this.attempt.set(Some((this.operation)()));
             let scope = ScopeGuard::enter(call.policy());
             let polled = match this.attempt.as_mut().as_pin_mut() {
@@ -227,16 +240,21 @@ where
             let is_nested = scope.is_nested();
             drop(scope);
             let Poll::Ready(out) = polled else {
-                call.leave_fast_path(path, is_nested);
+                let permits = held.into_permits();
+                call.leave_fast_path(is_nested, permits);
                 // There is no time limit, and nothing cancels a plain call.
                 return if X::PLAIN { Poll::Pending } else { self.poll_cancel(cx) };
             };
             // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
             this.attempt.set(None);
             match this.handlers.read(out) {
-                Ok(value) => return Poll::Ready(call.fast_success::<M, _, H::Error>(path, value)),
+                Ok(value) => {
+                    held.succeeded();
+                    return Poll::Ready(call.fast_success::<M, _, H::Error>(value));
+                }
                 Err(failed) => {
-                    call.leave_fast_path(path, is_nested);
+                    let permits = held.into_permits();
+                    call.leave_fast_path(is_nested, permits);
                     return self.poll_on(cx, Some(failed));
                 }
             }

@@ -3,7 +3,6 @@
 pub mod blocking;
 mod calls;
 pub(crate) mod future;
-mod poll_quiet;
 pub(crate) mod poll_retry;
 pub(crate) mod retry_loop;
 mod steps;

@@ -6,10 +6,9 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger_core::guard::ServerHealth;
+use stagger_core::guard::{Permits, ServerHealth};
 use stagger_core::{Instant, Outcome, StopReason};
 
-use crate::call::fast_path::FastPath;
 use crate::call::machine::{Attempt, Call, Phase};
 use crate::call::options::Options;
 use crate::call::poll::PollCall;
@@ -21,7 +20,7 @@ use crate::error::call_error::{Cause, Error};
 use crate::error::rejected::Rejected;
 use crate::retrier::event::{EventError, Silent};
 use crate::retrier::handle::Retrier;
-use crate::retrier::target::{CallTarget, QuietTarget, TargetGuards};
+use crate::retrier::target::{CallTarget, TargetGuards};
 use crate::time::Sleep;
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
@@ -79,7 +78,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
     pub const fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let source = TargetedRetrier { retrier, target: CallTarget::Retrier, quiet: QuietTarget::Retrier };
+        let source = TargetedRetrier { retrier, target: CallTarget::Retrier };
         let options = RetrierOptions { source, deadline, is_timed: true };
         Self { driver: PollCall::new(Call::new(options, timer)), is_stateless: false }
     }
@@ -96,10 +95,17 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         self
     }
 
-    /// Uses the guards of this target, for integrations that call several, such as a client of many hosts: a budget and
-    /// a breaker that the retrier makes for each target, with the settings of those that it was given by value. Guards
-    /// that it was given as [shared](Retrier::shared_budget), and custom ones without
-    /// [`Budget::fresh`](crate::Budget::fresh), serve all targets. Call it before the first poll.
+    /// Takes it for a rejection if a guard would let an attempt wait, for integrations that cannot wait before one: the
+    /// delay of a retry, which is known when it is decided on, is the only wait then.
+    pub const fn reject_waits(mut self) -> Self {
+        self.driver.call.reject_waits();
+        self
+    }
+
+    /// Uses the guards of this target, for integrations that call several, such as a client of many hosts: the retrier
+    /// makes them for each target, with the settings of those that it was given by value. Guards that it was given as
+    /// [shared](Retrier::shared_guard), and those without [`Guard::fresh`](crate::Guard::fresh), serve all targets.
+    /// Call it before the first poll.
     ///
     /// The number of targets with guards of their own is bounded as in [`Keyed`](crate::guard::Keyed), by its defaults.
     ///
@@ -113,9 +119,9 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// the call then ends with [`succeeded_at`](Self::succeeded_at) and [`failed_at`](Self::failed_at). It costs a call
     /// that succeeds next to nothing, and the retrier has guards only for the targets that have failed lately.
     ///
-    /// `name` is called at once if the guards must be told of every call: those with a breaker, a budget that says so
-    /// by [`needs_every_call`](crate::Budget::needs_every_call), operator controls or listeners. Call this before the
-    /// first poll.
+    /// `name` is called at once if a guard must be told of every call (see
+    /// [`needs_every_call`](crate::Guard::needs_every_call)), and with operator controls or listeners. Call this before
+    /// the first poll.
     pub fn late_target<D: fmt::Display>(mut self, name: impl FnOnce() -> D) -> Self {
         let source = &mut self.driver.call.options.source;
         if source.retrier.borrow().shared().creates_targets_late() {
@@ -130,11 +136,15 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// on, and asks the guards to admit it. Pending forever after the end of the call.
     ///
     /// # Errors
-    /// Returns [`Rejected`] if the breaker rejects the attempt or the deadline has passed; the call has then ended.
+    /// Returns [`Rejected`] if a guard rejects the attempt or the deadline has passed; the call has then ended.
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, Rejected>> {
         let call = &mut self.driver.call;
-        if call.phase == Phase::Fresh && scope::depth() == 0 && call.enter_unguarded_fast_path::<Silent>() {
+        if call.phase == Phase::Fresh
+            && scope::depth() == 0
+            && call.options.is_unguarded()
+            && call.starts_fast::<Silent>()
+        {
             self.is_stateless = true;
             call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(call.policy())));
@@ -143,7 +153,6 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             Ok(attempt) => Poll::Ready(Ok(attempt)),
             Err((stop, rejected)) => {
                 self.driver.call.emit_stop(&Silent, stop);
-                self.leave_quiet();
                 Poll::Ready(Err(rejected))
             }
         }
@@ -198,7 +207,6 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             return;
         }
         self.driver.call.succeeded(&Silent);
-        self.leave_quiet();
     }
 
     /// Records that the attempt succeeded, like [`succeeded`](Self::succeeded), for a call with a
@@ -304,13 +312,9 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     fn decide<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
-            self.driver.call.leave_fast_path(FastPath::UNGUARDED, false);
+            self.driver.call.leave_fast_path(false, Permits::NONE);
         }
-        let stop = self.driver.failed(&Silent, outcome, error);
-        if stop.is_some() {
-            self.leave_quiet();
-        }
-        stop
+        self.driver.failed(&Silent, outcome, error)
     }
 
     /// Returns the ended call as an [`Error`].

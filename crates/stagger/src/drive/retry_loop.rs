@@ -5,7 +5,7 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 
-use stagger_core::{Budget, Outcome};
+use stagger_core::{Guard, Outcome};
 
 use crate::call::machine::{Attempt, Call};
 use crate::call::options::Configured;
@@ -59,9 +59,9 @@ impl<'p, T: Sleep + Clone> RetryLoop<'p, T> {
         Self { driver: PollCall::new(Call::new(options, timer)), next: None }
     }
 
-    /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
-    pub const fn budget(mut self, budget: &'p dyn Budget) -> Self {
-        self.driver.call.options.guards_mut().budget = Some(budget);
+    /// Adds a guard for this call only, behind those of the retrier. Comes before the first attempt.
+    pub fn guard(mut self, guard: &'p dyn Guard) -> Self {
+        self.driver.call.options.guards.push(guard);
         self
     }
 

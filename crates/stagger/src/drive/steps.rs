@@ -178,37 +178,15 @@ macro_rules! steps {
                     .configured(|options| options.is_timed = true)
             }
 
-            /// Sets the budget that every retry must acquire a permit from, in place of the retrier's. Default: none.
-            pub fn budget(
+            /// Adds a guard behind those of the retrier: a budget, a breaker, or one of your own. It can reject the
+            /// call before its first attempt, so the output becomes [`Error<E>`](crate::Error) unless it was set.
+            pub fn guard(
                 self,
-                budget: &'p dyn Budget,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*> {
-                self.configured(|options| options.guards_mut().budget = Some(budget))
-            }
-
-            /// Sets the circuit breaker that must admit every attempt, in place of the retrier's. Default: none. It can
-            /// reject the call, so the output becomes [`Error<E>`](crate::Error) unless it was set.
-            pub fn breaker(
-                self,
-                breaker: &'p dyn Breaker,
+                guard: &'p dyn Guard,
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
                 self.configured(|options| {
                     options.is_timed = true;
-                    options.guards_mut().breaker = Some(breaker);
-                })
-            }
-
-            /// Sets both guards of the call, in place of the retrier's: for a driver that may or may not have them.
-            /// Prefer [`budget`](Self::budget) and [`breaker`](Self::breaker). Whether the call retries inside an
-            /// attempt of another call is set by [`nested`](Self::nested) alone.
-            pub fn guards(
-                self,
-                guards: Guards<'p>,
-            ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M::Rejectable $(, $post)*> {
-                self.configured(|options| {
-                    options.is_timed = true;
-                    let before = options.guards_mut();
-                    *before = guards.nested(before.nested);
+                    options.guards.push(guard);
                 })
             }
 
@@ -218,7 +196,7 @@ macro_rules! steps {
                 self,
                 nested: NestedRetries,
             ) -> $Call<$($pre,)* T, Configured<'p>, Handlers<P, R, W>, M $(, $post)*> {
-                self.configured(|options| options.guards_mut().nested = nested)
+                self.configured(|options| options.guards.nested = nested)
             }
 
             /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default:

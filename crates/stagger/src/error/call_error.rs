@@ -166,9 +166,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
         write!(f, "gave up after {} attempt{plural} in {:.1}, ", self.attempts, Compact(self.elapsed))?;
         match (&self.last, self.stop) {
             // The source says the same, and for how long.
-            (Cause::Rejected(Rejected::BreakerOpen(_)), StopReason::Breaker)
-            | (Cause::Rejected(Rejected::Quiet { .. }), StopReason::Quiet)
-            | (Cause::Rejected(Rejected::Paced { .. }), StopReason::Pacer) => f.write_str("rejected")?,
+            (Cause::Rejected(Rejected::ByGuard { .. }), StopReason::Guard(_)) => f.write_str("rejected")?,
             (_, stop) => stop.fmt(f)?,
         }
         match &self.last {

@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use stagger_core::{BreakerOpen, StopReason};
+use stagger_core::StopReason;
 
 use super::boxed::BoxedError;
 use super::chain::{Fact, MAX_LINKS, fact_of, leave_fact};
@@ -47,9 +47,6 @@ pub(crate) fn as_error(error: &dyn Any) -> Option<&(dyn Error + 'static)> {
         Rc<io::Error>,
     );
     if let Some(error) = error.downcast_ref::<Rejected>() {
-        return Some(error);
-    }
-    if let Some(error) = error.downcast_ref::<BreakerOpen>() {
         return Some(error);
     }
     #[cfg(feature = "anyhow")]
@@ -154,8 +151,8 @@ pub fn stop_reason(error: &(dyn Error + 'static)) -> Option<StopReason> {
 ///     }
 /// }
 ///
-/// let error = anyhow::Error::from(GaveUp(StopReason::Budget)).context("cannot connect");
-/// assert_eq!(stop_reason(&*error), Some(StopReason::Budget));
+/// let error = anyhow::Error::from(GaveUp(StopReason::BUDGET)).context("cannot connect");
+/// assert_eq!(stop_reason(&*error), Some(StopReason::BUDGET));
 /// ```
 pub fn provide_stop_reason(stop: StopReason) {
     leave_fact(Fact::Stop(stop));

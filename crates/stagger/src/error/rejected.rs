@@ -3,8 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use stagger_core::StopReason;
 use stagger_core::text::Compact;
-use stagger_core::{BreakerOpen, StopReason};
 
 use super::chain::{Fact, leave_fact};
 
@@ -15,18 +15,11 @@ use super::chain::{Fact, leave_fact};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// The circuit breaker is open.
-    BreakerOpen(BreakerOpen),
-    /// The server asked for a pause of all calls, and this one may not wait for its end: see
-    /// [`Retrier::quiet_period`](crate::Retrier::quiet_period).
-    Quiet {
-        /// In how long the call could have started, as far as is known. A retry around this call treats it as a hint.
-        retry_in: Duration,
-    },
-    /// The server refuses part of the calls, and this one may not wait for its turn at the rate that it admits: see
-    /// [`Retrier::pacer`](crate::Retrier::pacer).
-    Paced {
-        /// In how long the call could have started, as far as is known. A retry around this call treats it as a hint.
+    /// The client's own [guard](crate::guard::Guard) of this name did not let the attempt start.
+    ByGuard {
+        /// The name of the guard, such as `breaker`.
+        guard: &'static str,
+        /// In how long an attempt could start, as far as is known. A retry around this call treats it as a hint.
         retry_in: Duration,
     },
     /// The attempt exceeded its timeout or the deadline.
@@ -43,9 +36,7 @@ impl Rejected {
     /// Returns in how long an attempt could start, as far as is known.
     pub(crate) const fn retry_in(self) -> Option<Duration> {
         match self {
-            Self::BreakerOpen(BreakerOpen { retry_in }) | Self::Quiet { retry_in } | Self::Paced { retry_in } => {
-                Some(retry_in)
-            }
+            Self::ByGuard { retry_in, .. } => Some(retry_in),
             Self::TimedOut | Self::DeadlinePassed | Self::Cancelled | Self::Lost => None,
         }
     }
@@ -54,16 +45,18 @@ impl Rejected {
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BreakerOpen(open) => open.fmt(f),
-            Self::Quiet { retry_in } => {
-                write!(
-                    f,
-                    "the server asked this client to pause, and the pause lasts another {:.1}",
-                    Compact(*retry_in)
-                )
+            Self::ByGuard { guard, .. } if StopReason::Guard(guard) == StopReason::TOO_MANY_GUARDS => {
+                StopReason::TOO_MANY_GUARDS.fmt(f)
             }
-            Self::Paced { retry_in } => {
-                write!(f, "this client's own pacer has no turn for another {:.1}", Compact(*retry_in))
+            Self::ByGuard { guard: "breaker", retry_in } => {
+                write!(f, "this client's own circuit breaker is open for another {:.1}", Compact(*retry_in))
+            }
+            Self::ByGuard { guard: "quiet", retry_in } => {
+                let left = Compact(*retry_in);
+                write!(f, "the server asked this client to pause, and the pause lasts another {left:.1}")
+            }
+            Self::ByGuard { guard, retry_in } => {
+                write!(f, "this client's own {guard} has no turn for another {:.1}", Compact(*retry_in))
             }
             Self::TimedOut => f.write_str("the attempt exceeded its time limit"),
             Self::DeadlinePassed => f.write_str("the deadline had passed before the attempt"),
@@ -78,9 +71,7 @@ impl core::error::Error for Rejected {
         // Also found behind a type that is transparent for this error, such as that of reqwest's middleware.
         match self {
             Self::Cancelled => leave_fact(Fact::Stop(StopReason::Cancelled)),
-            Self::BreakerOpen(_) => leave_fact(Fact::Stop(StopReason::Breaker)),
-            Self::Quiet { .. } => leave_fact(Fact::Stop(StopReason::Quiet)),
-            Self::Paced { .. } => leave_fact(Fact::Stop(StopReason::Pacer)),
+            Self::ByGuard { guard, .. } => leave_fact(Fact::Stop(StopReason::Guard(guard))),
             Self::DeadlinePassed => leave_fact(Fact::Stop(StopReason::Elapsed)),
             Self::TimedOut | Self::Lost => {}
         }
@@ -94,9 +85,7 @@ impl From<Rejected> for std::io::Error {
         let kind = match rejected {
             Rejected::TimedOut | Rejected::DeadlinePassed => ErrorKind::TimedOut,
             Rejected::Lost => ErrorKind::ConnectionAborted,
-            Rejected::BreakerOpen(_) | Rejected::Quiet { .. } | Rejected::Paced { .. } | Rejected::Cancelled => {
-                ErrorKind::Other
-            }
+            Rejected::ByGuard { .. } | Rejected::Cancelled => ErrorKind::Other,
         };
         Self::new(kind, rejected)
     }

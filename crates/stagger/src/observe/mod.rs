@@ -3,14 +3,15 @@
 //! | what | reported by | when |
 //! |---|---|---|
 //! | calls and retries | the listeners [`metrics()`](fn@metrics) and [`tracing()`](fn@tracing) | at each decision |
-//! | budgets, breakers, by key as well, controls, admission | [`Gauges`] | when the program calls [`Gauges::record`] |
+//! | guards, by key as well, controls, admission | [`Gauges`] | when the program calls [`Gauges::record`] |
 //! | hedges, batches | [`record_hedged`], [`record_batch`] | when the program has a report |
 //! | queues | [`record_queue`] | when the program has a snapshot |
 //!
 //! # Metrics
 //!
 //! These names, labels and label values are part of the public interface: they may be extended, and change only with a
-//! major version. `target` is the name that the program chose; every other label has exactly the listed values.
+//! major version. `target` is the name that the program chose, and guards of your own choose theirs; every other label
+//! has exactly the listed values.
 //! Counters collected from guards start with the guard, not with the collector. Requires the feature `metrics`.
 //!
 #![doc = include_str!("contract.md")]

@@ -236,6 +236,12 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         self.wheel.is_due(self.seen)
     }
 
+    /// Returns the next item that is due now, and its key.
+    pub(super) fn first_due(&mut self) -> Option<(Key, &mut T)> {
+        let key = self.wheel.first_due(self.seen)?;
+        Some((key, self.wheel.get_mut(key)?))
+    }
+
     fn due_after(&self, after: Duration) -> Instant {
         let now = self.timer.now();
         if after.is_zero() { self.wheel.last_tick(now) } else { now.saturating_add(after) }

@@ -18,7 +18,7 @@ use crate::retrier::handle::Retrier;
 use crate::time::Clock;
 
 /// The retry state of a queued item, and the permits for its next attempt, which are released when it is dropped.
-pub(super) type ItemState = QueuedCall<Retrier>;
+pub(super) type ItemState<S> = QueuedCall<Retrier, S>;
 
 /// The call of an item.
 pub(super) type ItemCall<S> = Call<RetrierOptions<Retrier>, S>;
@@ -38,19 +38,18 @@ pub struct Job<T, S: Clock + Clone> {
 }
 
 impl<T, S: Clock + Clone> Job<T, S> {
-    /// Begins the next attempt of an item.
-    pub(super) fn begin(retrier: &Retrier, item: T, state: ItemState, clock: S) -> Result<Self, GaveUp<T>> {
-        let mut call = resume(retrier, state, clock);
+    /// Begins the next attempt of an item, if no guard lets it wait or rejects it.
+    pub(super) fn begin(item: T, mut call: ItemCall<S>) -> Result<Self, GaveUp<T>> {
         match call.begin() {
-            Ok(()) => {
-                call.attempting();
-                Ok(Self { item, call })
-            }
-            Err((stop, _)) => {
-                call.emit_stop(&Silent, stop);
-                Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: call.attempts() })
-            }
+            Ok(()) => Ok(Self::begun(item, call)),
+            Err((stop, _)) => Err(GaveUp::stopped(item, &call, stop)),
         }
+    }
+
+    /// Creates the job of an attempt that has begun.
+    pub(super) fn begun(item: T, mut call: ItemCall<S>) -> Self {
+        call.attempting();
+        Self { item, call }
     }
 
     /// Returns the number of the attempt, from 1.
@@ -97,7 +96,7 @@ impl<T, S: Clock + Clone> Job<T, S> {
 }
 
 /// Continues the call of an item.
-pub(super) fn resume<S: Clock + Clone>(retrier: &Retrier, state: ItemState, clock: S) -> ItemCall<S> {
+pub(super) fn resume<S: Clock + Clone>(retrier: &Retrier, state: ItemState<S>, clock: S) -> ItemCall<S> {
     let options = RetrierOptions { source: retrier.clone(), deadline: None, is_timed: false };
     Call::resume(options, clock, state)
 }
@@ -118,6 +117,14 @@ pub struct GaveUp<T> {
     pub reason: GiveUpReason,
     /// Number of attempts made.
     pub attempts: u32,
+}
+
+impl<T> GaveUp<T> {
+    /// Ends the call of an item, and tells the listeners.
+    pub(super) fn stopped<S: Clock + Clone>(item: T, call: &ItemCall<S>, stop: StopReason) -> Self {
+        call.emit_stop(&Silent, stop);
+        Self { item, reason: GiveUpReason::Stop(stop), attempts: call.attempts() }
+    }
 }
 
 /// Why a queue does not accept an item for another attempt.

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`Wheel`] | a timing wheel in a slab; instants are arguments | no clock, no timer |
 //! | [`DelayQueue`] | the wheel with a timer | items when they are due |
-//! | [`RetryQueue`] | the delay queue with a policy | decisions, budget, breaker |
+//! | [`RetryQueue`] | the delay queue with a policy | decisions, guards |
 //!
 //! For a few concurrent calls, [`retry`](fn@crate::retry) is simpler and costs no more.
 
@@ -18,7 +18,6 @@ mod job;
 mod restore;
 mod retry;
 mod slab;
-mod turn;
 mod wheel;
 
 pub use delay::{DelayQueue, QueueSnapshot};

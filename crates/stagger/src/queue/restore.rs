@@ -15,7 +15,7 @@ use super::retry::{RetryQueue, Waiting};
 use super::slab::{Key, QueueFull};
 use crate::call::permits::WaitingPermits;
 use crate::retrier::event::{EventError, Silent};
-use crate::time::Sleep;
+use crate::time::{Clock, Sleep};
 
 /// A pending retry, detached from its queue: returned by
 /// [`RetryQueue::into_pending`](super::RetryQueue::into_pending) on shutdown, and accepted by
@@ -114,11 +114,12 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// [`Interrupted`], a transient failure: the policy decides whether another one follows and after which delay,
     /// counted from now, and the listeners are told.
     ///
-    /// A new permit is acquired from the budget, as after a transient failure, because the previous one was released.
+    /// A retry is reserved with the guards again, as after a transient failure, because the earlier permits were
+    /// released.
     ///
     /// # Errors
     /// Returns [`GaveUp`], with the item unchanged: with [`StopReason::Attempts`] if the policy allows no further
-    /// attempt, with [`StopReason::Budget`] if the budget grants no permit, or with [`GiveUpReason::Full`] if the queue
+    /// attempt, with [`StopReason::Guard`] if a guard reserves none, or with [`GiveUpReason::Full`] if the queue
     /// is at capacity; after an interrupted attempt, with any reason for which a failed one is not repeated. Listeners
     /// of the retrier receive all but `Full` as the end of the item's call.
     pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, GaveUp<Pending<T>>> {
@@ -162,13 +163,17 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// start and its own seed, under the policy of this queue, which decides by the outcome of its last attempt in the
     /// batch. An item that the batch did not attempt waits for a delay, too, and no attempt is counted.
     ///
-    /// The guards of this queue receive no report of the attempt: the batch has reported it to its own. A permit is
-    /// acquired from the budget if the coming attempt is a retry. The id is dropped; if you need it, put it into the
+    /// The guards of this queue receive no report of the attempt: the batch has reported it to its own. The
+    /// coming attempt is reserved with them if it is a retry. The id is dropped; if you need it, put it into the
     /// item.
     ///
     /// # Errors
     /// Returns [`GaveUp`], with all that the batch returned, if there is no further attempt, for example after a
     /// permanent failure, or the queue is at capacity.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the error is all that the batch returned, and it is not on a fast path"
+    )]
     pub fn push_from_batch<E: EventError>(&mut self, failed: Failed<T, E>) -> Result<Key, GaveUp<Failed<T, E>>> {
         let Failed { id, item, attempts, error, stop, history } = failed;
         let pushed = match history.outcome {
@@ -187,7 +192,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         })
     }
 
-    /// Adds an item that was not attempted: immediately, it would meet the same open breaker or expired lease again.
+    /// Adds an item that was not attempted: immediately, it would meet the same open breaker or short lease again.
     fn push_unattempted(
         &mut self,
         item: T,
@@ -195,7 +200,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         history: &History,
         stop: StopReason,
     ) -> Result<Key, (T, GiveUpReason)> {
-        let seed = if history.seed == ItemState::FRESH.seed { self.draw_seed() } else { history.seed };
+        let seed = if history.seed == ItemState::<S>::FRESH.seed { self.draw_seed() } else { history.seed };
         let policy = self.retrier.policy();
         let delay = if policy.allows_retries() { policy.delay(attempts.clamp(1, 65_536), seed) } else { None };
         let Some(left) = delay else {
@@ -211,12 +216,12 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     }
 
     /// Restores the state of a paused item, without permits.
-    fn state_of(&self, paused: Paused) -> ItemState {
+    fn state_of(&self, paused: Paused) -> ItemState<S> {
         ItemState { state: paused.resume(self.queue.timer.now()), seed: paused.seed(), ..ItemState::FRESH }
     }
 
     /// Restores the state of a paused item, and acquires new permits in place of the released ones.
-    fn resumed(&self, paused: Paused) -> Result<ItemState, StopReason> {
+    fn resumed(&self, paused: Paused) -> Result<ItemState<S>, StopReason> {
         let timer = &self.queue.timer;
         let mut state = self.state_of(paused);
         let retry = RetryMachine::new(self.retrier.policy(), &mut state.state, state.seed);
@@ -225,14 +230,14 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         }
         let guards = self.retrier.shared().guards();
         let permits = retry.reacquire(|| timer.now(), &guards)?;
-        let guard_source = if guards.is_unguarded() { None } else { Some(self.retrier.clone()) };
+        let guard_source = if guards.is_unguarded() { None } else { Some((self.retrier.clone(), timer.clone())) };
         state.permits = WaitingPermits::new(permits, guard_source);
         Ok(state)
     }
 }
 
 /// Returns an item at rest, with its state.
-const fn at_rest<T>(state: &ItemState, item: T, due: Instant, now: Instant) -> Pending<T> {
+const fn at_rest<T, S: Clock>(state: &ItemState<S>, item: T, due: Instant, now: Instant) -> Pending<T> {
     Pending::new(item, due.saturating_since(now), state.state.pause(state.seed, now))
 }
 

@@ -5,34 +5,32 @@ use core::future::poll_fn;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use stagger_core::guard::LimiterPermit;
 use stagger_core::machine::{RetryMachine, RetryState};
-use stagger_core::{DelaySource, Instant, Outcome, Seed, StopReason};
+use stagger_core::{DelaySource, Instant, Outcome, Seed};
 
 use super::delay::{DelayQueue, QueueSnapshot};
 use super::job::{GaveUp, GiveUpReason, ItemCall, ItemState, Job, resume};
 use super::slab::{Key, QueueFull};
-use super::turn::QueueTurn;
 use crate::call::machine::Next;
 use crate::classify::marked::OperationError;
-use crate::retrier::event::{EventError, Silent};
+use crate::retrier::event::{Action, Event, EventError, Silent};
 use crate::retrier::handle::Retrier;
 use crate::time::{Sleep, entropy};
 
 /// A queue of pending retries, such as the items of a consumer or the connections of a fleet.
 ///
-/// A task for each retry costs half a kilobyte. Here a pending retry costs 80 bytes beside the item, and all of them
-/// share one task and one timer. The queue makes the same decisions as a single call, so the policy, its limits, a
-/// budget and a breaker apply to all items together: see [`RetryMachine`].
+/// A task for each retry costs half a kilobyte. Here a pending retry costs 120 bytes beside the item, and all of them
+/// share one task and one timer. The queue makes the same decisions as a single call, so the policy, its limits and
+/// its guards apply to all items together: see [`RetryMachine`].
 ///
 /// 1. [`begin`](Self::begin) an item whose first attempt is due now, or [`push`](Self::push) it for later.
 /// 2. Make the attempt with the returned [`Job`].
 /// 3. Call [`succeeded`](Job::succeeded), or [`push_retry`](Self::push_retry), which decides what follows.
 /// 4. [`next`](Self::next) returns the job when its next attempt is due.
 ///
-/// While a [quiet period](Retrier::quiet_period) holds attempts, items that are due stay in the queue, whatever its
-/// mode. They then start one by one, as it lets them; the queue takes two places among the calls that wait, for all of
-/// its items.
+/// While a [guard](Retrier::guard), such as a quiet period or an open breaker, lets no attempt start, items that are
+/// due stay in the queue, where they can be cancelled, until it does or the policy's time is over. An item whose guard
+/// rejects it asks again when the guard said, within 1 ms to 10 s.
 ///
 /// The permits of a waiting retry are released when it is cancelled, when the queue is dropped, and by
 /// [`into_pending`](Self::into_pending). Timing is that of a [`DelayQueue`].
@@ -74,16 +72,18 @@ use crate::time::{Sleep, entropy};
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();
 /// ```
 pub struct RetryQueue<T, S: Sleep + Clone> {
-    pub(super) queue: DelayQueue<Waiting<T>, S>,
+    pub(super) queue: DelayQueue<Waiting<T, S>, S>,
     pub(super) retrier: Retrier,
-    turn: QueueTurn<S>,
+    /// Until when guards hold items that are due, as far as is known; `None` if they hold none. The listeners have been
+    /// told.
+    held_until: Option<Instant>,
     /// Number of seeds derived from the retrier's, if it has one.
     derived: u64,
 }
 
-pub(super) struct Waiting<T> {
+pub(super) struct Waiting<T, S: Sleep> {
     pub(super) item: T,
-    pub(super) state: ItemState,
+    pub(super) state: ItemState<S>,
 }
 
 /// A retry that was added to the queue.
@@ -114,7 +114,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     #[must_use]
     pub fn with_timer(timer: S, retrier: impl Into<Retrier>) -> Self {
         let retrier = retrier.into();
-        Self { queue: DelayQueue::with_timer(timer), turn: QueueTurn::new(&retrier), retrier, derived: 0 }
+        Self { queue: DelayQueue::with_timer(timer), retrier, held_until: None, derived: 0 }
     }
 
     /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
@@ -164,13 +164,10 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Begins the first attempt of an item now, bypassing the queue.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt, and with
-    /// [`StopReason::Quiet`] if a quiet period holds it: [`push`](Self::push) it then.
+    /// Returns [`GaveUp`] with [`StopReason::Guard`](crate::StopReason::Guard) if a guard does not let the attempt
+    /// start now: [`push`](Self::push) it then.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
-        match self.turn.now(&self.queue.timer) {
-            Some(quiet) => self.begin_attempt(Waiting { item, state: ItemState::FRESH }, quiet),
-            None => Err(GaveUp { item, reason: GiveUpReason::Stop(StopReason::Quiet), attempts: 0 }),
-        }
+        Job::begin(item, resume(&self.retrier, ItemState::FRESH, self.queue.timer.clone()))
     }
 
     /// Records that the attempt failed with this outcome, and queues the item for another one if the policy and the
@@ -214,7 +211,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     pub(super) fn push_after<E: EventError>(
         &mut self,
         item: T,
-        state: ItemState,
+        state: ItemState<S>,
         outcome: Outcome,
         error: Option<&E>,
     ) -> Result<Queued, GaveUp<T>> {
@@ -276,32 +273,86 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// queue.next()` disables the branch while the queue is empty.
     ///
     /// # Errors
-    /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
+    /// Returns [`GaveUp`] with [`StopReason::Guard`](crate::StopReason::Guard) if a guard will not let the attempt
+    /// start within the policy's time, or cannot reserve it again after another one has rejected it.
     pub async fn next(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// Polls for the next job; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Job<T, S>, GaveUp<T>>>> {
-        let due = self.queue.poll_due(cx);
-        if due != Poll::Ready(true) {
-            self.turn.leave();
-            return due.map(|_| None);
+        loop {
+            if !ready!(self.queue.poll_due(cx)) {
+                return Poll::Ready(None);
+            }
+            if let Some(due) = self.begin_due() {
+                return Poll::Ready(Some(due));
+            }
         }
-        let quiet = ready!(self.turn.poll(&self.retrier, &self.queue.timer, cx));
-        let Some(waiting) = self.queue.pop() else {
-            self.turn.give_back(quiet);
-            return Poll::Ready(None);
-        };
-        Poll::Ready(Some(self.begin_attempt(waiting, quiet)))
     }
 
-    fn begin_attempt(&self, waiting: Waiting<T>, quiet: LimiterPermit) -> Result<Job<T, S>, GaveUp<T>> {
-        let Waiting { item, mut state } = waiting;
-        if quiet != LimiterPermit::NONE {
-            state.permits = state.permits.with_quiet(quiet, || self.retrier.clone());
+    /// Begins the item that is due, or gives it up. `None` if it stays in the queue until its guards may let it start.
+    fn begin_due(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
+        let timer = &self.queue.timer;
+        if self.retrier.shared().guards().is_unguarded() {
+            let timer = timer.clone();
+            let Waiting { item, state } = self.queue.pop()?;
+            return Some(Job::begin(item, resume(&self.retrier, state, timer)));
         }
-        Job::begin(&self.retrier, item, state, self.queue.timer.clone())
+        let timer = timer.clone();
+        let (key, waiting) = self.queue.first_due()?;
+        let state = core::mem::replace(&mut waiting.state, ItemState::FRESH);
+        let mut call = resume(&self.retrier, state, timer);
+        let asked = match call.turn_unheard() {
+            Err((stop, rejected)) => call.ask_again(stop, rejected),
+            turn => turn.map_err(|(stop, _)| stop),
+        };
+        match asked {
+            Ok(after) if !after.is_zero() => {
+                waiting.state = call.into_queued();
+                self.queue.reschedule(key, after);
+                self.hold(after);
+                None
+            }
+            Ok(_) => {
+                let item = self.queue.cancel(key)?.item;
+                self.resume();
+                Some(Ok(Job::begun(item, call)))
+            }
+            Err(stop) => Some(Err(GaveUp::stopped(self.queue.cancel(key)?.item, &call, stop))),
+        }
+    }
+
+    /// Records that guards hold an item for this long, and tells the listeners if they held none before.
+    fn hold(&mut self, after: Duration) {
+        let until = self.queue.timer.now().saturating_add(after);
+        let was_held_until = self.held_until.replace(until.max(self.held_until.unwrap_or(until)));
+        if was_held_until.is_none() {
+            self.tell(Action::Held { after });
+        }
+    }
+
+    /// Records that an item begins, and tells the listeners if it is the last one that guards held.
+    fn resume(&mut self) {
+        if self.held_until.is_some_and(|until| until <= self.queue.timer.now()) {
+            self.held_until = None;
+            self.tell(Action::Resumed);
+        }
+    }
+
+    fn tell(&self, action: Action) {
+        self.retrier.shared().emit(|| Event {
+            target: "",
+            attempt: 0,
+            max_attempts: self.retrier.policy().max_attempts(),
+            elapsed: Duration::ZERO,
+            budget_left: self.retrier.shared().guards().available(),
+            action,
+            retry_in: None,
+            error: None,
+            unreachable: None,
+            rules: None,
+        });
     }
 
     /// Sets the seed of a call, if the delay after this outcome may depend on it.

@@ -134,6 +134,12 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Returns the key of the entry at this index.
+    pub(super) fn key(&self, index: u32) -> Option<Key> {
+        let generation = self.entries.get(index as usize)?.generation();
+        Some(Key { index, generation })
+    }
+
     /// Returns the tick at which the entry at this index is due.
     #[inline]
     pub(super) fn tick_at(&self, index: u32) -> Option<u64> {

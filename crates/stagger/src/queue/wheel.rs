@@ -195,6 +195,12 @@ impl<T> Wheel<T> {
         self.first_until(self.current_tick(now)).is_some()
     }
 
+    /// Returns the key of the next entry that is due at `now`, if there is one.
+    pub(super) fn first_due(&mut self, now: Instant) -> Option<Key> {
+        let (_, index) = self.first_until(self.current_tick(now))?;
+        self.slab.key(index)
+    }
+
     /// Returns the tick and the index of the next entry that is due at this tick.
     #[inline]
     fn first_until(&mut self, tick: u64) -> Option<(u64, u32)> {

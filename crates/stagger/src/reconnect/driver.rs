@@ -1,12 +1,12 @@
 use core::fmt;
 use core::time::Duration;
+use std::sync::Arc;
 
+use stagger_core::guard::Guard;
 use stagger_core::machine::{
     Generation, ReconnectMachine, ReconnectPhase, ReconnectStep, RetryMachine, RetryState, Unreachable, spread_again,
 };
-use stagger_core::{
-    BreakerOpen, Budget, DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason,
-};
+use stagger_core::{DelaySource, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason};
 
 use crate::classify::marked::OperationError;
 use crate::classify::rule::{BuiltIn, Rule};
@@ -23,10 +23,10 @@ use crate::time::{Clock, entropy};
 /// over. Dropping it at any point settles the permits that it holds.
 ///
 /// A listener receives one event for every attempt to connect and every loss: [`Action::Retry`] with the delay,
-/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. If a [quiet
-/// period](Retrier::quiet_period) holds an attempt, it receives [`Action::Held`], and [`Action::Resumed`] when the
-/// attempt begins. After ten failed attempts in a row, and then each time the outage has lasted twice as long, the
-/// event says that the server is [unreachable](Event::unreachable).
+/// [`Action::Done`] when the connection is open, [`Action::Stop`] when it gives up. If a [guard](Retrier::guard) lets
+/// an attempt wait, it receives [`Action::Held`], and [`Action::Resumed`] when the attempt begins. After ten failed
+/// attempts in a row, and then each time the outage has lasted twice as long, the event says that the server is
+/// [unreachable](Event::unreachable).
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +55,7 @@ pub struct ReconnectDriver<C: Clock> {
     unreachable_report: Option<Unreachable>,
     /// When the wait ends that was spread again. The machine does not know of it, since its own wait is over.
     postponed: Option<Instant>,
-    /// The attempt is due, and waits for a quiet period to end.
+    /// The attempt is due, and a guard lets it wait.
     is_held: bool,
 }
 
@@ -276,13 +276,10 @@ impl<C: Clock> ReconnectDriver<C> {
 
     /// Returns why no attempt was made, for a client whose guards rejected it for this reason.
     pub fn rejection(&self, stop: StopReason) -> Rejected {
-        match (stop, guards(&self.retrier).breaker) {
-            (StopReason::Breaker, Some(breaker)) => {
-                Rejected::BreakerOpen(BreakerOpen { retry_in: breaker.retry_in(&self.clock.now()) })
-            }
-            (StopReason::Quiet, _) => {
-                let quiet = guards(&self.retrier).quiet;
-                Rejected::Quiet { retry_in: quiet.map_or(Duration::ZERO, |quiet| quiet.retry_in(&self.clock.now())) }
+        match stop {
+            StopReason::Guard(guard) => {
+                let retry_in = guards(&self.retrier).retry_in(guard, &self.clock.now());
+                Rejected::ByGuard { guard, retry_in }
             }
             _ => Rejected::Lost,
         }
@@ -292,7 +289,7 @@ impl<C: Clock> ReconnectDriver<C> {
         self.clock.now().saturating_since(self.episode_start)
     }
 
-    /// Emits the event of an attempt that begins to wait for a quiet period to end, or that goes on.
+    /// Emits the event of an attempt that begins to wait for a guard, or that goes on.
     fn emit_if_held(&mut self, step: &ReconnectStep) {
         let action = match (step, self.is_held) {
             (ReconnectStep::Wait { after, .. }, false) => Some(Action::Held { after: *after }),
@@ -318,7 +315,7 @@ impl<C: Clock> ReconnectDriver<C> {
             attempt,
             max_attempts: self.retrier.policy().max_attempts(),
             elapsed: self.elapsed(),
-            budget_left: guards(&self.retrier).budget.and_then(Budget::available),
+            budget_left: guards(&self.retrier).available(),
             action,
             retry_in: match action {
                 Action::Stop(stop) => self.rejection(stop).retry_in(),
@@ -332,7 +329,7 @@ impl<C: Clock> ReconnectDriver<C> {
 }
 
 /// Returns the guards for connecting, which is never part of another call's attempt.
-fn guards(retrier: &Retrier) -> Guards<'_> {
+fn guards(retrier: &Retrier) -> Guards<'_, Arc<dyn Guard>> {
     retrier.shared().guards().nested(NestedRetries::Allow)
 }
 

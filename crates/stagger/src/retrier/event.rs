@@ -20,17 +20,17 @@ use crate::error::links::as_error;
 pub struct Event<'a> {
     /// The name of the target, as passed to [`Retrier::named`](crate::Retrier::named), or "".
     pub target: &'a str,
-    /// The attempt that has just ended; 0 if the breaker rejected the first one.
+    /// The attempt that has just ended; 0 if a guard rejected the first one.
     pub attempt: u32,
     /// The policy's limit on attempts, if there is one.
     pub max_attempts: Option<NonZeroU32>,
     /// Time since the start of the call.
     pub elapsed: Duration,
-    /// Retries left in the budget, if there is a budget that can report it.
+    /// Retries left in the guard that has the fewest, if there is one that can report it.
     pub budget_left: Option<u64>,
     /// The decision.
     pub action: Action,
-    /// In how long an attempt could start, as far as is known, if a breaker or a quiet period ended the call.
+    /// In how long an attempt could start, as far as is known, if a guard ended the call.
     pub retry_in: Option<Duration>,
     /// The error of the attempt, if there is one.
     pub error: Option<&'a dyn EventError>,
@@ -55,14 +55,14 @@ pub enum Action {
         /// What determined the delay.
         source: DelaySource,
     },
-    /// The attempt is due, and waits because the server has asked for quiet: see
-    /// [`Retrier::quiet_period`](crate::Retrier::quiet_period). [`Resumed`](Self::Resumed) or [`Stop`](Self::Stop)
-    /// follows, unless the call is dropped.
+    /// The attempt is due, and a [guard](crate::Retrier::guard) lets it wait, such as a quiet period.
+    /// [`Resumed`](Self::Resumed) or [`Stop`](Self::Stop) follows, unless the call is dropped. Of a queue: guards hold
+    /// items that are due, and held none before.
     Held {
         /// For how long, as far as is known.
         after: Duration,
     },
-    /// The attempt that waited begins.
+    /// The attempt that waited begins. Of a queue: an item begins, and guards hold no other.
     Resumed,
     /// There is no further attempt.
     Stop(StopReason),

@@ -1,18 +1,12 @@
 //! The retrier, which is its own builder.
 
-#[cfg(target_has_atomic = "64")]
-use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-#[cfg(target_has_atomic = "64")]
-use stagger_core::budget::Unlimited;
-use stagger_core::guard::Limiter;
+use stagger_core::guard::Guard;
 use stagger_core::machine::Strategy;
-#[cfg(target_has_atomic = "64")]
-use stagger_core::quiet::QuietPeriod;
-use stagger_core::{Breaker, Budget, NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
+use stagger_core::{NestedRetries, Outcome, Policy, PolicyBuilder, PolicyError, Seed};
 
 use super::limits::Sleepers;
 use crate::classify::rule::{RuleError, RuleSet};
@@ -20,14 +14,10 @@ use crate::classify::rule::{RuleError, RuleSet};
 use crate::control::RetryControls;
 use crate::retrier::event::Event;
 use crate::retrier::limits::{LastAttempt, Limits};
-#[cfg(target_has_atomic = "64")]
-use crate::retrier::quiet_keys::QuietKeys;
-#[cfg(target_has_atomic = "64")]
-use crate::retrier::shared::Controlled;
 use crate::retrier::shared::RetrierState;
-use crate::retrier::target::{BreakerModel, BudgetModel};
+use crate::retrier::target::{GuardModel, OwnGuard};
 
-/// A policy together with everything that calls made through it share: budget, breaker, rules, listeners and limits.
+/// A policy together with everything that calls made through it share: guards, rules, listeners and limits.
 ///
 /// It has no type parameter: one retrier serves every error type, and rules are stored per error type. Clones share all
 /// state. Calls return [`Error<E>`](crate::Error); [`into_inner`](crate::RetryResultExt::into_inner) converts it back
@@ -67,21 +57,15 @@ pub struct Retrier {
 }
 
 impl Retrier {
-    /// Creates a retrier that retries according to `policy`, without budget, breaker, rules or listeners.
+    /// Creates a retrier that retries according to `policy`, without guards, rules or listeners.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
             shared: Arc::new(RetrierState {
                 policy,
                 name: Arc::from(""),
-                budget: None,
-                breaker: None,
-                quiet: None,
-                known_quiet: None,
-                lone_quiet: None,
-                #[cfg(target_has_atomic = "64")]
-                quiet_keys: None,
-                pacer: None,
+                own: Vec::new(),
+                guards: Vec::new(),
                 nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
@@ -91,8 +75,6 @@ impl Retrier {
                 limits: Limits::NONE,
                 sleepers: None,
                 seed: None,
-                budget_model: None,
-                breaker_model: None,
                 #[cfg(target_has_atomic = "64")]
                 targets: None,
                 #[cfg(target_has_atomic = "64")]
@@ -104,178 +86,50 @@ impl Retrier {
     /// Sets the name of the target that the calls are made to. It appears in events, logs and metrics.
     #[must_use]
     pub fn named(self, target: &str) -> Self {
-        self.change(|shared| shared.name = Arc::from(target)).under_control()
+        self.change_guards(|shared| shared.name = Arc::from(target))
     }
 
-    /// Sets the budget that every retry must acquire a permit from. To use one budget for several retriers, see
-    /// [`shared_budget`](Self::shared_budget).
+    /// Adds a guard behind those that it has: a budget, a breaker, a quiet period, a pacer, or one of your own. Every
+    /// attempt asks the guards in the order in which they were added. Default: none. With more than
+    /// [`MAX_GUARDS`](crate::guard::MAX_GUARDS), the operator control and those of a single call included, every
+    /// attempt is rejected.
     ///
-    /// A client of several targets, such as an HTTP client, has a budget with these settings for each target: see
-    /// [`PollRetry::target`](crate::PollRetry::target).
+    /// A client of several targets, such as an HTTP client, has a guard with these settings for each target: see
+    /// [`PollRetry::target`](crate::PollRetry::target). To use one guard for several retriers or all targets, see
+    /// [`shared_guard`](Self::shared_guard).
     #[must_use]
-    pub fn budget(self, budget: impl Budget + 'static) -> Self {
-        let budget = Arc::new(budget);
-        self.change(|shared| {
-            shared.budget_model = Some(Arc::clone(&budget) as Arc<dyn BudgetModel>);
-            shared.budget = Some(budget);
-        })
-        .under_control()
+    pub fn guard(self, guard: impl Guard + 'static) -> Self {
+        let guard = Arc::new(guard);
+        let model = Some(Arc::clone(&guard) as Arc<dyn GuardModel>);
+        self.add(OwnGuard { guard, model })
     }
 
-    /// Sets a budget that is shared with other retriers, and by all targets of a client.
+    /// Adds a guard that is shared with other retriers, and by all targets of a client.
     #[must_use]
-    pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
-        self.change(|shared| {
-            shared.budget = Some(budget);
-            shared.budget_model = None;
-        })
-        .under_control()
+    pub fn shared_guard(self, guard: Arc<dyn Guard>) -> Self {
+        self.add(OwnGuard { guard, model: None })
     }
 
-    /// Sets the breaker that every attempt must be admitted by. To use one breaker for several retriers, see
-    /// [`shared_breaker`](Self::shared_breaker).
-    ///
-    /// A client of several targets, such as an HTTP client, has a breaker with these settings for each target: see
-    /// [`PollRetry::target`](crate::PollRetry::target).
+    /// Adds a budget, from which every retry must reserve: [`guard`](Self::guard) by another name.
     #[must_use]
-    pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
-        let breaker = Arc::new(breaker);
-        self.change(|shared| {
-            shared.breaker_model = Some(Arc::clone(&breaker) as Arc<dyn BreakerModel>);
-            shared.breaker = Some(breaker);
-        })
-        .under_control()
+    pub fn budget(self, budget: impl Guard + 'static) -> Self {
+        self.guard(budget)
     }
 
-    /// Sets a breaker that is shared with other retriers, and by all targets of a client.
+    /// Adds a circuit breaker, which must admit every attempt: [`guard`](Self::guard) by another name.
     #[must_use]
-    pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
-        self.change(|shared| {
-            shared.breaker = Some(breaker);
-            shared.breaker_model = None;
-        })
-        .under_control()
-    }
-
-    /// Sets the quiet period, which holds every attempt after the server has asked one call to wait: see
-    /// [`QuietPeriod`](crate::guard::QuietPeriod). To use one for several retriers, see
-    /// [`shared_quiet_period`](Self::shared_quiet_period). Default: none.
-    ///
-    /// An attempt that is due waits for its turn if that comes within the deadline and `max_elapsed`. Otherwise the
-    /// call ends at once with [`StopReason::Quiet`](crate::StopReason::Quiet), and
-    /// [`Rejected::Quiet`](crate::Rejected::Quiet) if there was no attempt yet. The wait uses no attempt, and what the
-    /// budget charged for a retry is not charged again. The timeout of an attempt does not run meanwhile.
-    ///
-    /// One quiet period is for all calls of the retrier. A client of several targets, such as an HTTP client, has a
-    /// [`QuietPeriod`](crate::guard::QuietPeriod) with these settings for each key instead: see
-    /// [`PollRetry::quiet_by_key`](crate::PollRetry::quiet_by_key). Limiters of other types serve all targets. Hedged
-    /// copies report their outcomes, but do not wait.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use stagger::guard::QuietPeriod;
-    /// use stagger::testing::VirtualClock;
-    /// use stagger::{Outcome, Policy, Retrier, ServerHint, policy};
-    ///
-    /// const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(1));
-    /// let hint = ServerHint::AtLeast(Duration::from_secs(10));
-    /// let (clock, throttled) = (VirtualClock::new(), Outcome::throttled(Some(hint)));
-    /// let api = Retrier::new(POLICY).quiet_period(QuietPeriod::new()).classify_exactly(move |_: &&str| throttled);
-    /// assert!(api.blocking_call(|_| Err::<(), _>("429")).timer(clock.clone()).run().is_err());
-    /// // Another call, which has not met the server, waits before its first attempt.
-    /// assert!(api.blocking_call(|_| Ok::<_, &str>(())).timer(clock.clone()).run().is_ok());
-    /// assert_eq!(clock.elapsed(), Duration::from_secs(10));
-    /// ```
-    #[must_use]
-    pub fn quiet_period(self, quiet: impl Limiter + 'static) -> Self {
-        #[cfg(target_has_atomic = "64")]
-        {
-            let quiet = Arc::new(quiet);
-            let known = Arc::downcast::<QuietPeriod>(Arc::clone(&quiet) as Arc<dyn Any + Send + Sync>).ok();
-            let keys = known.as_ref().and_then(|model| QuietKeys::with_settings_of(model)).map(Arc::new);
-            self.shared_quiet_period(quiet).change(|shared| {
-                shared.quiet_keys = keys;
-                shared.known_quiet = known;
-            })
-        }
-        #[cfg(not(target_has_atomic = "64"))]
-        self.shared_quiet_period(Arc::new(quiet))
-    }
-
-    /// Sets a quiet period that is shared with other retriers, and by all targets of a client.
-    #[must_use]
-    pub fn shared_quiet_period(self, quiet: Arc<dyn Limiter>) -> Self {
-        self.change(|shared| {
-            shared.quiet = Some(quiet);
-            shared.known_quiet = None;
-            #[cfg(target_has_atomic = "64")]
-            {
-                shared.quiet_keys = None;
-            }
-        })
-    }
-
-    /// Sets the pacer, which holds attempts to the rate that the server admits once it has refused one: see
-    /// [`Pacer`](crate::guard::Pacer). To use one for several retriers, see [`shared_pacer`](Self::shared_pacer).
-    /// Default: none.
-    ///
-    /// An attempt that is due, the first included, waits for its turn if that comes within the deadline and
-    /// `max_elapsed` at the present rate. Otherwise the call ends at once with
-    /// [`StopReason::Pacer`](crate::StopReason::Pacer), and [`Rejected::Paced`](crate::Rejected::Paced) if there was no
-    /// attempt yet. The wait uses no attempt, and what the budget charged for a retry is not charged again. The timeout
-    /// of an attempt does not run meanwhile.
-    ///
-    /// One pacer is for all calls of the retrier, to whichever target. Items of a
-    /// [`RetryQueue`](crate::queue::RetryQueue), connections and hedged copies report their outcomes to it, but do not
-    /// wait for it.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use stagger::guard::Pacer;
-    /// use stagger::testing::VirtualClock;
-    /// use stagger::{Outcome, Policy, Retrier, policy};
-    ///
-    /// const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(1));
-    /// let clock = VirtualClock::new();
-    /// let api = Retrier::new(POLICY).pacer(Pacer::new()).classify_exactly(|_: &&str| Outcome::throttled(None));
-    ///
-    /// // A server that admits every second of 100 calls per second.
-    /// for n in 0..115 {
-    ///     clock.advance(Duration::from_millis(10));
-    ///     let _ = api.blocking_call(|_| if n % 2 == 0 { Err("429") } else { Ok(()) }).timer(clock.clone()).run();
-    /// }
-    /// // From now on, a call starts every 20 ms, and 3 % more.
-    /// let start = clock.elapsed();
-    /// for _ in 0..50 {
-    ///     api.blocking_call(|_| Ok::<_, &str>(())).timer(clock.clone()).run().unwrap();
-    /// }
-    /// let passed = clock.elapsed() - start;
-    /// assert!((Duration::from_millis(900)..Duration::from_millis(1_050)).contains(&passed), "{passed:?}");
-    /// ```
-    #[must_use]
-    pub fn pacer(self, pacer: impl Limiter + 'static) -> Self {
-        self.shared_pacer(Arc::new(pacer))
-    }
-
-    /// Sets a pacer that is shared with other retriers.
-    #[must_use]
-    pub fn shared_pacer(self, pacer: Arc<dyn Limiter>) -> Self {
-        self.change(|shared| shared.pacer = Some(pacer))
+    pub fn breaker(self, breaker: impl Guard + 'static) -> Self {
+        self.guard(breaker)
     }
 
     /// Puts the retrier under these [operator controls](crate::control), under its [name](Self::named): while the
-    /// program runs, an operator can limit or disable its retries, and observe or disable its guards. A budget is not
-    /// required, and name, budget and breaker can be set before or after this step. A budget set for a single call
-    /// bypasses the control, unless it was put under the same control with [`RetryControls::budget`].
-    ///
-    /// A custom breaker takes part if it implements [`Breaker::set_enforcement`].
+    /// program runs, an operator can limit or disable its retries, and observe or disable its guards, whatever they
+    /// are. Name and guards can be set before or after this step. A guard of a single call is not under the control,
+    /// unless it is a [`Controlled`](crate::budget::Controlled).
     #[cfg(target_has_atomic = "64")]
     #[must_use]
     pub fn controls(self, controls: &RetryControls) -> Self {
-        self.change(|shared| {
-            shared.control = Some(Controlled { controls: controls.clone(), budget: Arc::new(Unlimited) })
-        })
-        .under_control()
+        self.change_guards(|shared| shared.control = Some(controls.clone()))
     }
 
     /// Sets what a call does inside an attempt of another call. Default: [`NestedRetries::Disable`].
@@ -369,9 +223,9 @@ impl Retrier {
     /// A blocking call holds its thread while it waits, so an outage can put all threads of a pool to sleep, and those
     /// that serve other purposes with them. Where as many as allowed are asleep, a call that would have to wait stops
     /// instead, with [`StopReason::Threads`](crate::StopReason::Threads) and its last error, and gives back what the
-    /// budget charged. Choose a limit below the size of the pool. With 0, blocking calls repeat only without a delay. A
-    /// policy's spread before the first attempt is a wait, too: without room for it, the attempt is made at once. Async
-    /// calls hold no thread, and are not counted.
+    /// guards reserved. Choose a limit below the size of the pool. With 0, blocking calls repeat only without a delay.
+    /// A policy's spread before the first attempt is a wait, too: without room for it, the attempt is made at once.
+    /// Async calls hold no thread, and are not counted.
     ///
     /// ```
     /// use stagger::testing::NoSleep;
@@ -414,8 +268,8 @@ impl Retrier {
         &self.shared.policy
     }
 
-    /// Returns a retrier with a changed policy, which shares everything else with this one: budget, breaker, rules,
-    /// listeners, limits and operator controls. Use it to vary one call.
+    /// Returns a retrier with a changed policy, which shares everything else with this one: guards, also those of its
+    /// targets, rules, listeners, limits and operator controls. Use it to vary one call.
     ///
     /// # Errors
     /// Returns the problems of the changed policy, all at once.
@@ -441,34 +295,20 @@ impl Retrier {
     }
 
     fn change(mut self, change: impl FnOnce(&mut RetrierState)) -> Self {
-        let shared = Arc::make_mut(&mut self.shared);
-        change(shared);
-        shared.note_lone_quiet();
+        change(Arc::make_mut(&mut self.shared));
         self
     }
 
-    /// Puts the current budget and breaker, and those of targets, under the operator control of the current name, if
-    /// controls were set.
-    #[cfg(target_has_atomic = "64")]
-    fn under_control(self) -> Self {
+    /// Changes what the guards depend on. The targets get new ones; after any other change they keep theirs.
+    fn change_guards(self, change: impl FnOnce(&mut RetrierState)) -> Self {
         self.change(|shared| {
-            shared.targets = shared.new_targets();
-            shared.creates_targets_late = shared.can_create_targets_late();
-            let Some(controlled) = &mut shared.control else { return };
-            controlled.budget = match &shared.budget {
-                Some(budget) => controlled.controls.shared_budget(&shared.name, Arc::clone(budget)),
-                None => Arc::new(controlled.controls.budget(&shared.name, Unlimited)),
-            };
-            if let Some(breaker) = &shared.breaker {
-                controlled.controls.breaker(&shared.name, breaker);
-            }
+            change(shared);
+            shared.refresh_guards();
         })
     }
 
-    /// Returns `self`: operator controls need 64-bit atomics, which this target does not have.
-    #[cfg(not(target_has_atomic = "64"))]
-    fn under_control(self) -> Self {
-        self
+    fn add(self, guard: OwnGuard) -> Self {
+        self.change_guards(|shared| shared.own.push(guard))
     }
 }
 

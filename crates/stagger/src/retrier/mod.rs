@@ -4,6 +4,5 @@ pub(crate) mod event;
 pub(crate) mod handle;
 pub(crate) mod limits;
 #[cfg(target_has_atomic = "64")]
-pub(crate) mod quiet_keys;
 pub(crate) mod shared;
 pub(crate) mod target;

@@ -4,21 +4,18 @@ use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
-#[cfg(not(target_has_atomic = "64"))]
-use stagger_core::Instant;
-use stagger_core::guard::Limiter;
-#[cfg(not(target_has_atomic = "64"))]
-use stagger_core::guard::LimiterPermit;
+#[cfg(target_has_atomic = "64")]
+use stagger_core::budget::{Controlled, RetryControl};
+use stagger_core::guard::Guard;
 use stagger_core::machine::{RetryPlan, Strategy};
-use stagger_core::{Breaker, Budget, Guards, NestedRetries, Outcome, Policy, Seed};
+use stagger_core::{Guards, NestedRetries, Outcome, Policy, Seed};
 
 use super::event::Event;
 use super::limits::{Limits, Sleepers};
-#[cfg(target_has_atomic = "64")]
-use super::quiet_keys::QuietKeys;
+use super::target::OwnGuard;
 #[cfg(target_has_atomic = "64")]
 use super::target::TargetGuards;
-use super::target::{BreakerModel, BudgetModel};
+use crate::call::permits::CallGuards;
 use crate::classify::marked::OperationError;
 use crate::classify::rule::RuleSet;
 #[cfg(target_has_atomic = "64")]
@@ -31,20 +28,13 @@ use crate::control::keyed::Keyed;
 pub struct RetrierState {
     pub(crate) policy: Policy,
     pub(crate) name: Arc<str>,
-    pub(crate) budget: Option<Arc<dyn Budget>>,
-    pub(crate) breaker: Option<Arc<dyn Breaker>>,
-    pub(crate) quiet: Option<Arc<dyn Limiter>>,
-    /// The same quiet period, if it is known to be one of the core's.
-    pub(crate) known_quiet: Option<Arc<KnownQuiet>>,
-    /// The same once more, if there is no other guard. [`note_lone_quiet`](Self::note_lone_quiet) keeps it up to date.
-    pub(crate) lone_quiet: Option<Arc<KnownQuiet>>,
-    /// The quiet periods of the keys of a client, unless all share one.
-    #[cfg(target_has_atomic = "64")]
-    pub(crate) quiet_keys: Option<Arc<QuietKeys>>,
-    pub(crate) pacer: Option<Arc<dyn Limiter>>,
+    /// The guards as they were given.
+    pub(crate) own: Vec<OwnGuard>,
+    /// The guards as they are asked: those that were given, under the operator control if there is one.
+    pub(crate) guards: Vec<Arc<dyn Guard>>,
     pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
-    pub(crate) control: Option<Controlled>,
+    pub(crate) control: Option<RetryControls>,
     pub(crate) rules: RuleSet,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) strategy: Option<Arc<dyn Strategy>>,
@@ -52,24 +42,12 @@ pub struct RetrierState {
     /// The limit on sleeping threads, if there is one.
     pub(crate) sleepers: Option<Arc<Sleepers>>,
     pub(crate) seed: Option<Seed>,
-    /// The budget that was given by value.
-    pub(crate) budget_model: Option<Arc<dyn BudgetModel>>,
-    /// The breaker that was given by value.
-    pub(crate) breaker_model: Option<Arc<dyn BreakerModel>>,
     /// The guards of targets, if the retrier can make guards for them.
     #[cfg(target_has_atomic = "64")]
     pub(crate) targets: Option<Arc<Keyed<String, TargetGuards>>>,
     /// Whether the guards of a target are created when a call to it fails, and not before.
     #[cfg(target_has_atomic = "64")]
     pub(crate) creates_targets_late: bool,
-}
-
-/// The controls of a retrier, and its budget under them.
-#[cfg(target_has_atomic = "64")]
-#[derive(Clone)]
-pub(crate) struct Controlled {
-    pub(crate) controls: RetryControls,
-    pub(crate) budget: Arc<dyn Budget>,
 }
 
 pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
@@ -79,10 +57,7 @@ impl fmt::Debug for RetrierState {
         f.debug_struct("Retrier")
             .field("name", &self.name)
             .field("policy", &self.policy)
-            .field("budget", &self.budget)
-            .field("breaker", &self.breaker)
-            .field("quiet", &self.quiet)
-            .field("pacer", &self.pacer)
+            .field("guards", &self.guards)
             .finish_non_exhaustive()
     }
 }
@@ -94,40 +69,40 @@ impl RetrierState {
     }
 
     /// Returns the guards, and what a call does inside an attempt of another call.
-    pub(crate) fn guards(&self) -> Guards<'_> {
-        let mut guards = Guards::none().nested(self.nested);
-        guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
-        #[cfg(target_has_atomic = "64")]
-        if let Some(controlled) = &self.control {
-            guards.budget = Some(&*controlled.budget);
+    #[inline]
+    pub(crate) fn guards(&self) -> Guards<'_, Arc<dyn Guard>> {
+        Guards::of(&self.guards).nested(self.nested)
+    }
+
+    /// Returns the same for a call that may add guards of its own.
+    pub(crate) fn call_guards(&self) -> CallGuards<'_> {
+        let mut guards = CallGuards::NONE;
+        guards.nested = self.nested;
+        for guard in &self.guards {
+            guards.push(&**guard);
         }
-        guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
-        guards.quiet = self.quiet();
-        guards.pacer = self.pacer();
         guards
     }
 
-    /// Returns the quiet period, if it is known to be one of the core's and there is no other guard.
-    #[inline]
-    pub(crate) fn lone_quiet(&self) -> Option<&KnownQuiet> {
-        self.lone_quiet.as_deref()
+    /// Brings the guards that are asked, and those of targets, up to date.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn refresh_guards(&mut self) {
+        let given = self.own.iter().map(|own| Arc::clone(&own.guard));
+        self.guards = under_control(given, self.control_of_name().as_ref());
+        self.targets = self.new_targets();
+        self.creates_targets_late = self.can_create_targets_late();
     }
 
-    /// Finds out whether the quiet period is the only guard, once for all calls.
-    pub(crate) fn note_lone_quiet(&mut self) {
-        let guards = self.guards();
-        let is_lone = guards.has_only_limiters() && guards.pacer.is_none();
-        self.lone_quiet = if is_lone { self.known_quiet.clone() } else { None };
+    /// Brings the guards that are asked up to date.
+    #[cfg(not(target_has_atomic = "64"))]
+    pub(crate) fn refresh_guards(&mut self) {
+        self.guards = self.own.iter().map(|own| Arc::clone(&own.guard)).collect();
     }
 
-    /// Returns the quiet period.
-    pub(crate) fn quiet(&self) -> Option<&dyn Limiter> {
-        self.quiet.as_deref().map(|quiet| quiet as &dyn Limiter)
-    }
-
-    /// Returns the pacer.
-    pub(crate) fn pacer(&self) -> Option<&dyn Limiter> {
-        self.pacer.as_deref().map(|pacer| pacer as &dyn Limiter)
+    /// Returns the operator control of the target of this retrier's name, if there is one.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn control_of_name(&self) -> Option<Arc<RetryControl>> {
+        Some(self.control.as_ref()?.control(&self.name))
     }
 
     /// Returns whether there are listeners, which need the elapsed time.
@@ -155,22 +130,13 @@ impl RetrierState {
     }
 }
 
-/// A quiet period that is known by its type.
+/// Puts guards under a control, if there is one: each of them, and the retries as a whole.
 #[cfg(target_has_atomic = "64")]
-pub(crate) type KnownQuiet = stagger_core::quiet::QuietPeriod;
-
-/// A quiet period of a target without 64-bit atomics: there is none.
-#[cfg(not(target_has_atomic = "64"))]
-#[derive(Debug)]
-pub(crate) enum KnownQuiet {}
-
-#[cfg(not(target_has_atomic = "64"))]
-impl KnownQuiet {
-    pub(crate) const fn admit_if_open(&self) -> Option<LimiterPermit> {
-        match *self {}
-    }
-
-    pub(crate) fn record_success(&self, _: LimiterPermit, _: Option<Instant>, _: impl FnOnce() -> Instant) {
-        match *self {}
-    }
+pub(crate) fn under_control(
+    guards: impl Iterator<Item = Arc<dyn Guard>>,
+    control: Option<&Arc<RetryControl>>,
+) -> Vec<Arc<dyn Guard>> {
+    let Some(control) = control else { return guards.collect() };
+    let controlled = guards.map(|guard| Arc::new(Controlled::new(guard, Arc::clone(control))) as Arc<dyn Guard>);
+    controlled.chain([Arc::clone(control) as Arc<dyn Guard>]).collect()
 }

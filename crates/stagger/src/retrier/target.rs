@@ -3,46 +3,43 @@
 use core::fmt;
 use std::sync::Arc;
 
-use stagger_core::guard::Now;
-use stagger_core::{Breaker, Budget, Instant};
+use stagger_core::Instant;
+use stagger_core::guard::{Guard, Now};
 
 #[cfg(target_has_atomic = "64")]
 use crate::control::keyed::Keyed;
-#[cfg(target_has_atomic = "64")]
-use crate::retrier::quiet_keys::KeyQuiet;
-use crate::retrier::shared::RetrierState;
+use crate::retrier::shared::{RetrierState, under_control};
 
-/// A budget of which a retrier can make more, for further targets.
-pub(crate) trait BudgetModel: Send + Sync {
-    /// Returns a new budget with the same settings, or `None` if the targets share this one.
-    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
-    fn fresh(&self) -> Option<Arc<dyn Budget>>;
-
-    /// Returns whether a target's budget must be told of every call: see [`Budget::needs_every_call`].
-    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
-    fn needs_every_call(&self) -> bool;
+/// A guard of a retrier, and how to make more of it.
+#[derive(Clone)]
+pub(crate) struct OwnGuard {
+    pub(crate) guard: Arc<dyn Guard>,
+    /// The guard again if it was given by value, so that further targets get their own.
+    pub(crate) model: Option<Arc<dyn GuardModel>>,
 }
 
-impl<B: Budget + 'static> BudgetModel for B {
-    fn fresh(&self) -> Option<Arc<dyn Budget>> {
-        Some(Arc::new(Budget::fresh(self)?))
-    }
+/// A guard of which a retrier can make more, for further targets.
+pub(crate) trait GuardModel: Send + Sync {
+    /// Returns a new guard with the same settings, or `None` if the targets share this one.
+    fn fresh(&self) -> Option<Arc<dyn Guard>>;
+}
 
-    fn needs_every_call(&self) -> bool {
-        Budget::needs_every_call(self)
+impl<G: Guard + 'static> GuardModel for G {
+    fn fresh(&self) -> Option<Arc<dyn Guard>> {
+        Some(Arc::new(Guard::fresh(self)?))
     }
 }
 
-/// A breaker of which a retrier can make more, for further targets.
-pub(crate) trait BreakerModel: Send + Sync {
-    /// Returns a new breaker with the same settings, or `None` if the targets share this one.
-    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
-    fn fresh(&self) -> Option<Arc<dyn Breaker>>;
-}
+impl OwnGuard {
+    /// Returns a guard for another target: a new one with the same settings, or the same if there can be no other.
+    pub(crate) fn for_target(&self) -> Arc<dyn Guard> {
+        let fresh = self.model.as_ref().and_then(|model| model.fresh());
+        fresh.unwrap_or_else(|| Arc::clone(&self.guard))
+    }
 
-impl<B: Breaker + 'static> BreakerModel for B {
-    fn fresh(&self) -> Option<Arc<dyn Breaker>> {
-        Some(Arc::new(Breaker::fresh(self)?))
+    /// Returns whether further targets get guards of their own.
+    pub(crate) fn is_by_target(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.fresh().is_some())
     }
 }
 
@@ -59,38 +56,22 @@ pub(crate) enum CallTarget {
     NamedLate(Arc<TargetGuards>),
 }
 
-/// Whose quiet period a call asks.
-#[derive(Clone, Debug)]
-pub(crate) enum QuietTarget {
-    /// The retrier's.
-    Retrier,
-    /// That of a key, of which the server has asked for no quiet as far as is known.
-    #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "quiet periods by key need 64-bit atomics"))]
-    Unasked,
-    /// That of a key.
-    #[cfg(target_has_atomic = "64")]
-    Key(Arc<KeyQuiet>),
-}
-
-/// The guards of one target; those that are `None` are the retrier's.
+/// The guards of one target, in the order of the retrier's.
 #[derive(Default)]
 pub(crate) struct TargetGuards {
-    pub(crate) budget: Option<Arc<dyn Budget>>,
-    pub(crate) breaker: Option<Arc<dyn Breaker>>,
+    pub(crate) guards: Vec<Arc<dyn Guard>>,
 }
 
 impl TargetGuards {
     #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code, reason = "guards by target need 64-bit atomics"))]
     pub(crate) fn is_at_rest(&self, now: &dyn Now) -> bool {
-        let has_busy_budget = matches!(&self.budget, Some(budget) if !budget.is_at_rest(now));
-        let has_busy_breaker = matches!(&self.breaker, Some(breaker) if !breaker.is_at_rest(now));
-        !has_busy_budget && !has_busy_breaker
+        self.guards.iter().all(|guard| guard.is_at_rest(now))
     }
 }
 
 impl fmt::Debug for TargetGuards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TargetGuards").field("budget", &self.budget).field("breaker", &self.breaker).finish()
+        f.debug_list().entries(&self.guards).finish()
     }
 }
 
@@ -135,29 +116,20 @@ impl RetrierState {
     }
 
     /// Returns whether a target's guards can be created late, once it has failed: the table of targets is there, and
-    /// each target has a budget that need not be told of every call, and nothing else.
+    /// none of the guards need be told of every call.
     pub(crate) fn can_create_targets_late(&self) -> bool {
-        let (Some(_), Some(budget)) = (&self.targets, &self.budget_model) else { return false };
-        self.breaker.is_none() && self.control.is_none() && !budget.needs_every_call()
+        self.targets.is_some() && self.control.is_none() && !self.own.iter().any(|own| own.guard.needs_every_call())
     }
 
     /// Creates an empty table of targets, if there is a guard to make more of. They come under the control of the name.
     pub(crate) fn new_targets(&self) -> Option<Arc<Keyed<String, TargetGuards>>> {
-        let budget = self.budget_model.clone().filter(|model| model.fresh().is_some());
-        let breaker = self.breaker_model.clone().filter(|model| model.fresh().is_some());
-        if budget.is_none() && breaker.is_none() {
+        if !self.own.iter().any(OwnGuard::is_by_target) {
             return None;
         }
-        let name = Arc::clone(&self.name);
-        let controls = self.control.as_ref().map(|control| control.controls.clone());
+        let (own, control) = (self.own.clone(), self.control_of_name());
         let make = move || {
-            let budget = budget.as_ref().and_then(|model| model.fresh());
-            let breaker = breaker.as_ref().and_then(|model| model.fresh());
-            let Some(controls) = &controls else { return TargetGuards { budget, breaker } };
-            if let Some(breaker) = &breaker {
-                controls.breaker(&name, breaker);
-            }
-            TargetGuards { budget: budget.map(|budget| controls.shared_budget(&name, budget)), breaker }
+            let guards = own.iter().map(OwnGuard::for_target);
+            TargetGuards { guards: under_control(guards, control.as_ref()) }
         };
         Some(Arc::new(Keyed::new(make, TargetGuards::is_at_rest)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stagger::budget::{Concurrent, Tokens, Window};
 use stagger::testing::NoSleep;
-use stagger::{Budget, Instant, Outcome, Policy, Retrier, StopReason, blocking, policy, retry_with_timer};
+use stagger::{Guard, Instant, Outcome, Policy, Retrier, StopReason, blocking, policy, retry_with_timer};
 use tokio::time::timeout;
 
 use super::support::{RecordingBreaker, RecordingBudget, ms};
@@ -13,10 +13,10 @@ use super::support::{RecordingBreaker, RecordingBudget, ms};
 const POLICY: Policy = policy!(constant(secs(10)).jitter(Jitter::None).max_attempts(4));
 const SECOND: Duration = Duration::from_secs(1);
 
-fn retrier(budget: &Arc<impl Budget + 'static>) -> Retrier {
+fn retrier(budget: &Arc<impl Guard + 'static>) -> Retrier {
     Retrier::new(POLICY)
         .classify_exactly(|_: &u8| Outcome::TRANSIENT)
-        .shared_budget(Arc::clone(budget) as Arc<dyn Budget>)
+        .shared_guard(Arc::clone(budget) as Arc<dyn Guard>)
 }
 
 async fn fails() -> Result<(), u8> {
@@ -82,29 +82,29 @@ fn a_panicking_operation_releases_its_permit() {
 fn an_exhausted_budget_stops_with_the_last_error() {
     let empty = Arc::new(Tokens::builder().initial(0).build().unwrap());
     let error = retrier(&empty).blocking(|| Err::<(), _>(7_u8)).unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Budget, 1));
-    assert_eq!(empty.try_acquire(stagger::FailureKind::Transient, &Instant::ZERO), None);
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::BUDGET, 1));
+    assert_eq!(empty.reserve(stagger::FailureKind::Transient, &Instant::ZERO), None);
 }
 
-/// A budget cannot reject a first attempt, so the output stays the operation's own; a breaker can.
+/// The guard may reject the first attempt, so the output is an error that can say so.
 #[test]
-fn a_budget_or_a_breaker_alone_is_set_without_guards() {
+fn a_guard_of_one_call_is_set_without_a_retrier() {
     let (budget, mut calls) = (RecordingBudget::new(1), 0);
     let failing = || {
         calls += 1;
         Err::<(), _>("no")
     };
-    let result: Result<(), &str> = blocking::retry(&POLICY, failing).timer(NoSleep).budget(&budget).run();
-    assert_eq!((result, calls), (Err("no"), 2));
+    let error = blocking::retry(&POLICY, failing).timer(NoSleep).guard(&budget).run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.error(), calls), (StopReason::BUDGET, Some(&"no"), 2));
 
     let budget = RecordingBudget::new(1);
-    let call = retry_with_timer(&POLICY, NoSleep, async || Err::<(), _>("no")).budget(&budget);
-    let result: Result<(), &str> = futures_lite::future::block_on(call);
-    assert_eq!((result, budget.snapshot().recorded.len()), (Err("no"), 2));
+    let call = retry_with_timer(&POLICY, NoSleep, async || Err::<(), _>("no")).guard(&budget);
+    let error = futures_lite::future::block_on(call).unwrap_err();
+    assert_eq!((error.stop_reason(), budget.snapshot().recorded.len()), (StopReason::BUDGET, 2));
 
     let open = RecordingBreaker::open(ms(1));
-    let call = retry_with_timer(&POLICY, NoSleep, async || Err::<(), _>("no")).breaker(&open);
-    assert_eq!(futures_lite::future::block_on(call).unwrap_err().stop_reason(), StopReason::Breaker);
-    let error = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(NoSleep).breaker(&open).run().unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
+    let call = retry_with_timer(&POLICY, NoSleep, async || Err::<(), _>("no")).guard(&open);
+    assert_eq!(futures_lite::future::block_on(call).unwrap_err().stop_reason(), StopReason::BREAKER);
+    let error = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(NoSleep).guard(&open).run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::BREAKER, 0));
 }

@@ -7,7 +7,7 @@ use futures_lite::future::block_on;
 use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, Script, VirtualClock};
 use stagger::{
-    BreakerOpen, DelaySource, FailureKind, Marked, Outcome, Policy, Rejected, ServerHint, StopReason, blocking, policy,
+    DelaySource, FailureKind, Marked, Outcome, Policy, Rejected, ServerHint, StopReason, blocking, policy,
     retry_with_timer,
 };
 
@@ -157,7 +157,7 @@ fn by_default_io_error_kinds_decide_and_others_are_transient() {
 #[test]
 fn the_rejection_of_an_inner_breaker_is_waited_for() {
     let clock = VirtualClock::new();
-    let rejected = || Err::<(), _>(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(500) }));
+    let rejected = || Err::<(), _>(Rejected::ByGuard { guard: "breaker", retry_in: ms(500) });
     let error = blocking::retry(&POLICY, rejected).timer(&clock).detailed().run().unwrap_err();
     assert_eq!(error.attempts(), 3);
     assert!(clock.elapsed() >= ms(1_000), "{:?}", clock.elapsed());

@@ -3,9 +3,7 @@
 use core::future::poll_fn;
 
 use futures_lite::future::block_on;
-use stagger::{
-    Guards, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
-};
+use stagger::{Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer};
 
 use super::support::{CountingClock, Fail, RecordingBudget, ms, nanos};
 
@@ -81,8 +79,7 @@ fn meaning_06_reports_and_listeners_read_the_clock_on_success() {
 
     // A guard that does not read the clock adds only the read at the start, which the elapsed time of an error needs.
     let (clock, budget) = (CountingClock::default(), RecordingBudget::new(1));
-    let guards = Guards::none().budget(&budget);
-    blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).guards(guards).run().unwrap();
+    blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).guard(&budget).run().unwrap();
     assert_eq!(clock.reads(), 1);
 }
 

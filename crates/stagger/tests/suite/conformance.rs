@@ -9,10 +9,10 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::budget::{ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger::budget::{Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens, Window};
 use stagger::observe::Action;
 use stagger::testing::{Script, VirtualClock};
-use stagger::{Budget, Marked, Policy, Ratio, Retrier, StopReason, blocking, policy, profile, retry_with_timer};
+use stagger::{Guard, Marked, Policy, Ratio, Retrier, StopReason, blocking, policy, profile, retry_with_timer};
 
 use super::support::ms;
 
@@ -177,9 +177,9 @@ fn bd_17_threads_never_exceed_the_retry_budget() {
     const CALLS: u64 = 4 * 500;
     let fifth = Ratio::percent(20);
     let window = Window::builder().ratio(fifth).min_per_second(0).ttl(ms(60_000)).build().unwrap();
-    let budgets: [(Arc<dyn Budget>, core::ops::RangeInclusive<u64>); 6] = [
+    let budgets: [(Arc<dyn Guard>, core::ops::RangeInclusive<u64>); 6] = [
         (Arc::new(Tokens::new()), 100..=100),
-        (Arc::new(ControlledBudget::new(Tokens::new())), 100..=100),
+        (Arc::new(Controlled::new(Arc::new(Tokens::new()), RetryControl::new())), 100..=100),
         (Arc::new(window), 1..=fifth.of(CALLS)),
         (Arc::new(Lifetime::with(fifth, 0).unwrap()), 1..=CALLS / 4),
         (Arc::new(Throttle::new(100, Ratio::percent(10)).unwrap()), 1..=49),
@@ -187,7 +187,7 @@ fn bd_17_threads_never_exceed_the_retry_budget() {
     ];
     for (budget, want) in budgets {
         let policy = policy!(zero().max_attempts(4));
-        let (attempts, api) = (AtomicU64::new(0), Retrier::new(policy).shared_budget(Arc::clone(&budget)));
+        let (attempts, api) = (AtomicU64::new(0), Retrier::new(policy).shared_guard(Arc::clone(&budget)));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

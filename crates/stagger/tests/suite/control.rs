@@ -6,14 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use stagger::breaker::CircuitBreaker;
-use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
+use stagger::budget::{ControlMode, ControlSetting, Controlled, Tokens};
 use stagger::control::{ControlProblem, RetryControls};
-use stagger::guard::Enforcement;
+use stagger::guard::{Answer, Ask, End, Permit};
 use stagger::hedge::Hedge;
 use stagger::testing::NoSleep;
 use stagger::{
-    Breaker, Budget, Error, FailureKind, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier, Seed, StopReason,
-    hedge, policy,
+    Error, FailureKind, Guard, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier, Seed, StopReason, hedge, policy,
 };
 use tokio::time::sleep;
 
@@ -27,12 +26,8 @@ fn end(retrier: &Retrier) -> (StopReason, u32) {
     (error.stop_reason(), error.attempts())
 }
 
-fn granted(budget: &dyn Budget, requests: usize) -> usize {
-    (0..requests).filter(|_| budget.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count()
-}
-
-fn breaker() -> Arc<CircuitBreaker> {
-    Arc::new(CircuitBreaker::new(Seed::new(1)))
+fn granted(guard: &dyn Guard, requests: usize) -> usize {
+    (0..requests).filter(|_| guard.reserve(FailureKind::Transient, &Instant::ZERO).is_some()).count()
 }
 
 fn three_tokens() -> Tokens {
@@ -50,7 +45,7 @@ fn retries_are_limited_disabled_and_enabled_at_run_time() {
     let other = Retrier::new(POLICY).named("other").controls(&controls);
     assert_eq!(end(&api), (StopReason::Attempts, 4));
     controls.set("api", ControlMode::NoRetries);
-    assert_eq!((end(&api), end(&other)), ((StopReason::Budget, 1), (StopReason::Attempts, 4)));
+    assert_eq!((end(&api), end(&other)), ((StopReason::CONTROL, 1), (StopReason::Attempts, 4)));
     controls.set("api", Ratio::percent(50));
     let retries: u32 = (0..100).map(|_| end(&api).1 - 1).sum();
     // Of 199 requested: a call whose retry is granted requests another.
@@ -66,7 +61,7 @@ fn retries_are_limited_disabled_and_enabled_at_run_time() {
 fn a_budget_can_be_enforced_observed_and_off() {
     let controls = RetryControls::new();
     let api = Retrier::new(POLICY).named("api").budget(three_tokens()).controls(&controls);
-    assert_eq!((end(&api), end(&api)), ((StopReason::Attempts, 4), (StopReason::Budget, 1)));
+    assert_eq!((end(&api), end(&api)), ((StopReason::Attempts, 4), (StopReason::BUDGET, 1)));
     for mode in [ControlMode::Observed, ControlMode::Off] {
         controls.set("api", mode);
         assert_eq!(end(&api), (StopReason::Attempts, 4), "{mode:?}");
@@ -76,66 +71,48 @@ fn a_budget_can_be_enforced_observed_and_off() {
 }
 
 #[test]
-fn breaker_modes_follow_the_control_except_no_retries() {
-    let (controls, breaker) = (RetryControls::new(), breaker());
-    let api = Retrier::new(POLICY).named("api").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
-    let api = api.controls(&controls);
+fn a_breaker_is_enforced_observed_and_off_with_the_other_guards() {
+    let (controls, breaker) = (RetryControls::new(), Arc::new(CircuitBreaker::new(Seed::new(1))));
     breaker.force_open(&Instant::ZERO);
-    assert_eq!(end(&api), (StopReason::Breaker, 0));
+    let api = Retrier::new(POLICY).named("api").shared_guard(breaker).controls(&controls);
     for (line, want) in [
-        ("api=observed", Enforcement::Observed),
-        ("api=no-retries", Enforcement::Observed),
-        ("api=25%", Enforcement::Enforced),
-        ("api=off", Enforcement::Off),
-        ("*=enforced", Enforcement::Enforced),
+        ("api=enforced", (StopReason::BREAKER, 0)),
+        ("api=observed", (StopReason::Attempts, 4)),
+        // First attempts are as enforced.
+        ("api=no-retries", (StopReason::BREAKER, 0)),
+        ("api=25%", (StopReason::BREAKER, 0)),
+        ("api=off", (StopReason::Attempts, 4)),
+        ("*=enforced", (StopReason::BREAKER, 0)),
     ] {
         controls.apply(line).unwrap();
-        assert_eq!(breaker.enforcement(), want, "{line}");
+        assert_eq!(end(&api), want, "{line}");
     }
-}
-
-/// A program may set a breaker to observe on its own. Registering the breaker with an unchanged control keeps that.
-#[test]
-fn registering_a_breaker_does_not_change_its_mode() {
-    let (controls, breaker) = (RetryControls::new(), breaker());
-    breaker.set_enforcement(Enforcement::Observed);
-    controls.breaker("api", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
-    assert_eq!(breaker.enforcement(), Enforcement::Observed);
-    controls.set("other", ControlMode::Off);
-    assert_eq!(breaker.enforcement(), Enforcement::Observed);
-    controls.set("api", ControlMode::Enforced);
-    assert_eq!(breaker.enforcement(), Enforcement::Enforced);
+    let (_, counted) = controls.snapshots()[0];
+    assert_eq!((counted.rejected, counted.would_have_rejected), (4, 4));
 }
 
 #[test]
 fn builder_steps_commute() {
     let controls = RetryControls::new();
     controls.set("api", ControlMode::NoRetries);
-    controls.set("db", ControlMode::Observed);
-    let breaker = breaker();
     let last = Retrier::new(POLICY).named("api").budget(three_tokens()).controls(&controls);
     let first = Retrier::new(POLICY).controls(&controls).budget(three_tokens()).named("api");
-    assert_eq!([end(&last), end(&first)], [(StopReason::Budget, 1); 2]);
-    let first = Retrier::new(POLICY).controls(&controls).named("db").budget(three_tokens());
-    let _ = first.shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
-    assert_eq!(breaker.enforcement(), Enforcement::Observed);
+    assert_eq!([end(&last), end(&first)], [(StopReason::CONTROL, 1); 2]);
 }
 
 #[test]
 fn settings_apply_to_targets_registered_later() {
-    let (controls, breaker) = (RetryControls::new(), breaker());
+    let controls = RetryControls::new();
     assert_eq!(controls.apply("api=no-retries; *=off 10%").unwrap(), ["api".into()]);
-    assert_eq!(granted(&controls.budget("api", Unlimited), 10), 0);
-    assert_eq!(granted(&controls.budget("db", Unlimited), 100), 10);
-    controls.breaker("db", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
-    assert_eq!(breaker.enforcement(), Enforcement::Off);
+    assert_eq!(granted(&*controls.control("api"), 10), 0);
+    assert_eq!(granted(&*controls.control("db"), 100), 10);
     assert!(controls.apply("api=enforced; db=enforced").unwrap().is_empty());
 }
 
 #[test]
 fn a_star_resets_all_targets_and_a_name_only_its_own() {
     let controls = RetryControls::new();
-    let _ = (controls.budget("api", Unlimited), controls.budget("db", Unlimited));
+    let _ = (controls.control("api"), controls.control("db"));
     let settings = |names: [&str; 3]| names.map(|name| controls.setting(name).to_string());
     controls.apply("api=no-retries; *=25%").unwrap();
     assert_eq!(settings(["api", "db", "new"]), ["no-retries", "enforced 25%", "enforced 25%"]);
@@ -226,25 +203,11 @@ fn the_environment_sets_the_initial_controls() {
 }
 
 #[test]
-fn breakers_are_held_weakly_and_registered_once() {
-    let (controls, breaker) = (RetryControls::new(), breaker());
-    let shared = Arc::clone(&breaker) as Arc<dyn Breaker>;
-    for _ in 0..3 {
-        controls.breaker("api", &shared);
-    }
-    assert_eq!((Arc::strong_count(&breaker), Arc::weak_count(&breaker)), (2, 1));
-    drop(shared);
-    controls.set("api", ControlMode::Off);
-    assert_eq!((breaker.enforcement(), Arc::strong_count(&breaker)), (Enforcement::Off, 1));
-}
-
-#[test]
 fn targets_of_one_name_share_its_control() {
     let controls = RetryControls::new();
-    let (one, other) = (controls.budget("api", Unlimited), controls.budget("api", three_tokens()));
-    let shared = controls.shared_budget("api", Arc::new(three_tokens()));
+    let (one, other) = (controls.control("api"), controls.clone().control("api"));
     controls.set("api", Ratio::percent(50));
-    assert_eq!((0..4).map(|_| granted(&one, 1) + granted(&other, 1) + granted(&*shared, 1)).sum::<usize>(), 6);
+    assert_eq!((0..6).map(|_| granted(&*one, 1) + granted(&*other, 1)).sum::<usize>(), 6);
     assert_eq!(controls.clone().snapshots()[0].1.limited, 6);
 }
 
@@ -265,25 +228,23 @@ fn a_control_alone_is_not_a_shareable_budget() {
         attempts
     };
     assert_eq!(attempts(&outer, &inner), 4);
-    let (unlimited, same) = (outer.clone().budget(Unlimited), inner.clone().budget(Unlimited));
-    assert_eq!(attempts(&unlimited, &same), 4, "a budget without a limit");
-    let (outer, inner) = (outer.budget(three_tokens()), inner.shared_budget(Arc::new(three_tokens())));
+    let (outer, inner) = (outer.budget(three_tokens()), inner.budget(three_tokens()));
     assert!(attempts(&outer, &inner) > 4);
 }
 
 /// All permits return to the budget under the control, which records every attempt.
 #[test]
 fn a_controlled_budget_receives_permits_and_outcomes() {
-    let (controls, tokens) =
-        (RetryControls::new(), Arc::new(Tokens::builder().capacity(3).cost(1).reward(1).build().unwrap()));
-    let control = controls.shared_budget("api", Arc::clone(&tokens) as Arc<dyn Budget>);
+    let tokens = Arc::new(Tokens::builder().capacity(3).cost(1).reward(1).build().unwrap());
+    let guard = Controlled::new(Arc::clone(&tokens), RetryControls::new().control("api"));
     let now = Instant::ZERO;
-    let (first, permit) = (control.on_first_attempt(&now), control.try_acquire(FailureKind::Transient, &now).unwrap());
-    assert_eq!((control.available(), tokens.snapshot().tokens), (Some(2), 2));
-    control.release(permit);
+    let Answer::Go(first) = guard.ask(Ask::FIRST, Permit::NONE, &now) else { panic!("a budget rejects no attempt") };
+    let permit = guard.reserve(FailureKind::Transient, &now).unwrap();
+    assert_eq!((guard.available(), tokens.snapshot().tokens), (Some(2), 2));
+    guard.settle(permit, End::NeverMade, &now);
     assert_eq!(tokens.snapshot().tokens, 3);
-    let _ = control.try_acquire(FailureKind::Transient, &now);
-    control.record(first, &Outcome::Success, &now);
+    let _ = guard.reserve(FailureKind::Transient, &now);
+    guard.settle(first, End::Made(&Outcome::Success), &now);
     assert_eq!(tokens.snapshot().tokens, 3);
 }
 
@@ -291,15 +252,15 @@ fn a_controlled_budget_receives_permits_and_outcomes() {
 async fn no_retries_also_stops_hedging() {
     const HEDGE: Hedge = Hedge::after(Duration::from_millis(100));
     let controls = RetryControls::new();
-    let budget = controls.budget("api", Unlimited);
+    let control = controls.control("api");
     for (mode, launched) in [(ControlMode::Enforced, 2), (ControlMode::NoRetries, 1), (ControlMode::Off, 2)] {
         controls.set("api", mode);
         let slow = || async {
             sleep(ms(500)).await;
             Ok::<_, &str>(())
         };
-        let report = hedge::hedge(&HEDGE, slow).budget(&budget).with_report().await;
+        let report = hedge::hedge(&HEDGE, slow).guard(&*control).with_report().await;
         assert_eq!((report.result, report.launched), (Ok(()), launched), "{mode:?}");
     }
-    assert_eq!(budget.snapshot().stopped, 1);
+    assert_eq!(control.snapshot().stopped, 1);
 }

@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{
-    BoxedError, Cancel, Error, Guards, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking,
-    display_chain, policy, stop_reason,
+    BoxedError, Cancel, Error, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking, display_chain,
+    policy, stop_reason,
 };
 
 use super::support::{RecordingBreaker, ms};
@@ -124,9 +124,9 @@ fn the_outermost_of_nested_calls_says_why_it_stopped() {
 fn the_rejection_of_a_breaker_is_a_stop_reason() {
     let breaker = RecordingBreaker::open(ms(5));
     let call = blocking::retry(&POLICY, || Err::<(), _>(missing())).timer(VirtualClock::new());
-    let error = call.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
-    assert_eq!(stop_reason(&error), Some(StopReason::Breaker));
-    assert_eq!(stop_reason(&error.into_inner()), Some(StopReason::Breaker));
+    let error = call.guard(&breaker).run().unwrap_err();
+    assert_eq!(stop_reason(&error), Some(StopReason::BREAKER));
+    assert_eq!(stop_reason(&error.into_inner()), Some(StopReason::BREAKER));
 }
 
 #[test]

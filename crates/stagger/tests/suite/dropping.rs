@@ -11,9 +11,9 @@ use futures_lite::future::{block_on, yield_now};
 use stagger::reconnect::Reconnect;
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::time::{Sleep, SleepFn};
-use stagger::{Guards, Outcome, Policy, Retrier, Seed, StopReason, blocking, policy, retry_with_timer, scope};
+use stagger::{Outcome, Policy, Retrier, Seed, StopReason, blocking, policy, retry_with_timer, scope};
 
-use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, ms, poll_times};
+use super::support::{Fail, PendingTimer, RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(4));
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).jitter(Jitter::None).spread(ms(50)));
@@ -30,12 +30,8 @@ impl TestGuards {
         Self { budget: Arc::new(RecordingBudget::new(RETRIES)), breaker: Arc::new(RecordingBreaker::new(99, ms(1))) }
     }
 
-    fn guards(&self) -> Guards<'_> {
-        Guards::none().budget(&*self.budget).breaker(&*self.breaker)
-    }
-
     fn retrier(&self) -> Retrier {
-        Retrier::new(POLICY).shared_budget(self.budget.clone()).shared_breaker(self.breaker.clone())
+        guarded(POLICY, &self.budget, &self.breaker)
     }
 
     /// Asserts that nothing is in flight, both guards recorded every attempt, and only started retries were charged.
@@ -94,7 +90,9 @@ const PENDING: u32 = 4 * 2 + 3;
 fn meaning_11_a_call_dropped_at_any_poll_releases_its_permits() {
     let polls = drop_at_every_poll("retry", |test_guards| {
         Box::pin(async {
-            let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt).guards(test_guards.guards());
+            let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt)
+                .guard(&*test_guards.breaker)
+                .guard(&*test_guards.budget);
             assert_eq!(call.await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
@@ -102,7 +100,9 @@ fn meaning_11_a_call_dropped_at_any_poll_releases_its_permits() {
 
     let polls = drop_at_every_poll("retry with a spread", |test_guards| {
         Box::pin(async {
-            let call = retry_with_timer(&SPREAD, PendingTimer::default(), attempt).guards(test_guards.guards());
+            let call = retry_with_timer(&SPREAD, PendingTimer::default(), attempt)
+                .guard(&*test_guards.breaker)
+                .guard(&*test_guards.budget);
             call.seed(Seed::new(1)).await.unwrap_err();
         })
     });
@@ -114,7 +114,9 @@ fn meaning_11_a_timed_call_dropped_at_any_poll_releases_its_permits() {
     let never = || core::future::pending::<Result<(), Fail>>();
     let polls = drop_at_every_poll("retry with a timeout", |test_guards| {
         Box::pin(async move {
-            let call = retry_with_timer(&POLICY, PendingTimer::default(), never).guards(test_guards.guards());
+            let call = retry_with_timer(&POLICY, PendingTimer::default(), never)
+                .guard(&*test_guards.breaker)
+                .guard(&*test_guards.budget);
             assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
@@ -181,7 +183,9 @@ fn meaning_11_a_cancelled_call_releases_its_permits() {
     }
     for polls in 1..=PENDING {
         let test_guards = TestGuards::new();
-        let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt).guards(test_guards.guards());
+        let call = retry_with_timer(&POLICY, PendingTimer::default(), attempt)
+            .guard(&*test_guards.breaker)
+            .guard(&*test_guards.budget);
         let Poll::Ready(Err(error)) = poll_times(pin!(call.cancelled_by(After(polls))), 20) else {
             panic!("not cancelled after {polls} polls")
         };
@@ -198,7 +202,10 @@ fn meaning_11_a_blocking_panic_releases_the_permits() {
             assert_ne!(attempt.number, panics_at, "on purpose");
             Err::<(), _>(Fail::TRANSIENT)
         };
-        let call = blocking::retry_with(&POLICY, operation).timer(NoSleep).guards(test_guards.guards());
+        let call = blocking::retry_with(&POLICY, operation)
+            .timer(NoSleep)
+            .guard(&*test_guards.breaker)
+            .guard(&*test_guards.budget);
         catch_unwind(AssertUnwindSafe(|| call.run())).unwrap_err();
         test_guards.expect_settled("a blocking call that panics", panics_at);
         assert_eq!(test_guards.budget.snapshot().recorded.last(), Some(&Outcome::Cancelled));
@@ -213,7 +220,9 @@ fn meaning_11_a_panicking_attempt_releases_its_permits() {
         yield_now().await;
         panic!("on purpose")
     };
-    let mut call = Box::pin(retry_with_timer(&POLICY, NoSleep, operation).guards(test_guards.guards()));
+    let mut call = Box::pin(
+        retry_with_timer(&POLICY, NoSleep, operation).guard(&*test_guards.breaker).guard(&*test_guards.budget),
+    );
     catch_unwind(AssertUnwindSafe(|| poll_times(call.as_mut(), 2))).unwrap_err();
     assert_eq!(scope::depth(), 0, "the attempt scope has ended");
     drop(call);
@@ -225,7 +234,7 @@ async fn meaning_11_aborts_and_lost_races_release_the_permits() {
     let test_guards = Arc::new(TestGuards::new());
     let task_guards = Arc::clone(&test_guards);
     let task = tokio::spawn(async move {
-        let call = stagger::retry(&POLICY, attempt).guards(task_guards.guards());
+        let call = stagger::retry(&POLICY, attempt).guard(&*task_guards.breaker).guard(&*task_guards.budget);
         call.await.map_err(drop)
     });
     tokio::time::sleep(ms(5)).await;
@@ -235,12 +244,13 @@ async fn meaning_11_aborts_and_lost_races_release_the_permits() {
     test_guards.expect_settled("an aborted task", 0);
 
     let test_guards = TestGuards::new();
+    let guarded_call = || stagger::retry(&POLICY, attempt).guard(&*test_guards.breaker).guard(&*test_guards.budget);
     tokio::select! {
-        _ = stagger::retry(&POLICY, attempt).guards(test_guards.guards()) => unreachable!("it takes 30 ms"),
+        _ = guarded_call() => unreachable!("it takes 30 ms"),
         () = tokio::time::sleep(ms(15)) => {}
     }
     test_guards.expect_settled("a lost race", 0);
-    let timed = tokio::time::timeout(ms(15), stagger::retry(&POLICY, attempt).guards(test_guards.guards()));
+    let timed = tokio::time::timeout(ms(15), guarded_call());
     timed.await.unwrap_err();
     assert_eq!((test_guards.budget.in_flight(), test_guards.breaker.in_flight()), (0, 0));
 }

@@ -10,8 +10,8 @@ use stagger::control::RetryControls;
 use stagger::queue::{DelayQueue, RetryQueue};
 use stagger::testing::{NoSleep, Script, VirtualClock};
 use stagger::{
-    BreakerOpen, Cause, Error, Guards, Marked, Outcome, Policy, Rejected, Retrier, RetryResultExt as _, StopReason,
-    blocking, display_chain, policy,
+    Cause, Error, Marked, Outcome, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking, display_chain,
+    policy,
 };
 
 use super::support::{Fail, RecordingBreaker, ms};
@@ -93,7 +93,7 @@ fn meaning_10_the_message_contains_attempts_and_elapsed_time() {
 
     let breaker = RecordingBreaker::open(ms(1_500));
     let rejected = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
-    let error = rejected.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
+    let error = rejected.guard(&breaker).run().unwrap_err();
     let error = error.boxed();
     let text = display_chain(&error).to_string();
     assert_eq!(format!("{error:#}"), text);
@@ -111,12 +111,12 @@ fn meaning_10_the_source_chain_starts_with_the_operations_error() {
 
     let rejected: Error<Fail> = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT))
         .timer(NoSleep)
-        .guards(Guards::none().breaker(&RecordingBreaker::open(ms(5))))
+        .guard(&RecordingBreaker::open(ms(5)))
         .run()
         .unwrap_err();
     assert_eq!(
         rejected.source().and_then(|source| source.downcast_ref()),
-        Some(&Rejected::BreakerOpen(BreakerOpen { retry_in: ms(5) }))
+        Some(&Rejected::ByGuard { guard: "breaker", retry_in: ms(5) })
     );
 }
 
@@ -157,7 +157,7 @@ fn meaning_10_into_inner_returns_the_error_of_the_operation() {
     assert_eq!(api.blocking(fails).into_inner(), Err(Fail(Outcome::Cancelled)));
     assert_eq!(
         api.blocking(|| Err::<(), _>("inner")).into_inner_or(|rejected| {
-            assert!(matches!(rejected, Rejected::BreakerOpen(_)), "{rejected:?}");
+            assert!(matches!(rejected, Rejected::ByGuard { guard: "breaker", .. }), "{rejected:?}");
             "rejected"
         }),
         Err("rejected")
@@ -181,7 +181,7 @@ fn meaning_10_a_report_covers_successes_and_failures() {
 
 #[test]
 fn a_rejection_becomes_an_io_error_of_the_kind_that_says_why() {
-    let open = Rejected::BreakerOpen(BreakerOpen { retry_in: ms(1) });
+    let open = Rejected::ByGuard { guard: "breaker", retry_in: ms(1) };
     for (rejected, kind) in [
         (open, io::ErrorKind::Other),
         (Rejected::TimedOut, io::ErrorKind::TimedOut),
@@ -241,7 +241,7 @@ fn errors_name_the_value_and_the_fix() {
 
 #[test]
 fn error_texts_are_lower_case_fragments_in_standard_terms() {
-    let open = Rejected::BreakerOpen(BreakerOpen { retry_in: Duration::from_secs(3) });
+    let open = Rejected::ByGuard { guard: "breaker", retry_in: Duration::from_secs(3) };
     let rejected = [open, Rejected::TimedOut, Rejected::Cancelled, Rejected::Lost].map(|rejected| rejected.to_string());
     let texts = fixable().into_iter().map(|(text, ..)| text).chain(rejected).chain([failed()]);
     for text in texts {

@@ -8,7 +8,7 @@ use futures_lite::future::block_on;
 use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorded, Recorder, Script, VirtualClock};
 use stagger::{
-    DelaySource, Guards, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
+    DelaySource, Guard, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
 };
 
 use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
@@ -32,7 +32,7 @@ fn each_decision_emits_one_complete_event() {
         script.next(Fail::TRANSIENT)
     };
     let call = blocking::retry(&POLICY, operation).timer(&clock).classify(Fail::outcome);
-    call.guards(Guards::none().budget(&budget)).on_event(recorder.listener()).run().unwrap();
+    call.guard(&budget).on_event(recorder.listener()).run().unwrap();
 
     let retry = |after, source| Action::Retry { after, source };
     let events: Vec<Fields> = recorder.events().iter().map(fields).collect();
@@ -61,16 +61,20 @@ fn listeners_are_called_in_the_order_in_which_they_were_added() {
 
 #[test]
 fn every_end_of_a_call_emits_an_event() {
-    let ends = |policy: &Policy, outcome: Outcome, guards: Guards<'_>| {
+    let ends = |policy: &Policy, outcome: Outcome, guard: Option<&dyn Guard>| {
         let recorder = Recorder::new();
         let clock = VirtualClock::new();
         let call = blocking::retry(policy, || Err::<(), _>(Fail(outcome))).timer(&clock).classify(Fail::outcome);
-        let error = call.guards(guards).on_event(recorder.listener()).detailed().run().unwrap_err();
+        let call = call.on_event(recorder.listener()).detailed();
+        let error = match guard {
+            Some(guard) => call.guard(guard).run().unwrap_err(),
+            None => call.run().unwrap_err(),
+        };
         let last = recorder.events().pop().unwrap();
         assert_eq!(last.action, Action::Stop(error.stop_reason()), "the event and the error agree");
         (last.attempt, error.stop_reason())
     };
-    let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), Guards::none());
+    let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), None);
     let (empty, open, opens) =
         (RecordingBudget::new(1), RecordingBreaker::open(ms(1)), RecordingBreaker::new(2, ms(500)));
     let stop = Policy::stop().build().unwrap();
@@ -81,9 +85,9 @@ fn every_end_of_a_call_emits_an_event() {
     assert_eq!(ends(&POLICY, never, none), (1, StopReason::Hint));
     assert_eq!(ends(&limited, Outcome::TRANSIENT, none), (2, StopReason::Elapsed));
     assert_eq!(ends(&stop, Outcome::TRANSIENT, none), (1, StopReason::Exhausted));
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.budget(&empty)), (2, StopReason::Budget));
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&open)), (0, StopReason::Breaker));
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&opens)), (2, StopReason::Breaker));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, Some(&empty)), (2, StopReason::BUDGET));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, Some(&open)), (0, StopReason::BREAKER));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, Some(&opens)), (2, StopReason::BREAKER));
 }
 
 #[test]

@@ -130,7 +130,7 @@ async fn a_copy_honors_the_server_hint() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_copy_is_not_launched() {
     let (budget, script) = (RecordingBudget::new(1), Script::of(&[(900, Ok("first")), (900, Ok("second"))]));
-    let report = hedge::hedge(&HEDGE, || script.next()).budget(&budget).with_report().await;
+    let report = hedge::hedge(&HEDGE, || script.next()).guard(&budget).with_report().await;
     assert_eq!((report.result, report.winner, report.launched), (Ok("first"), Some(0), 2));
     let record = budget.snapshot();
     assert_eq!((record.retries_left, budget.in_flight()), (0, 0));
@@ -140,7 +140,7 @@ async fn a_rejected_copy_is_not_launched() {
 #[tokio::test(start_paused = true)]
 async fn all_permits_are_settled_when_a_copy_wins() {
     let (budget, script) = (RecordingBudget::new(1), Script::of(&[(900, Ok("first")), (30, Ok("second"))]));
-    let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).budget(&budget));
+    let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).guard(&budget));
     assert_eq!(call.as_mut().await, Ok("second"));
     // The call has not been dropped.
     assert_eq!((budget.in_flight(), budget.snapshot().recorded), (0, vec![Outcome::Success, Outcome::Cancelled]));
@@ -150,8 +150,8 @@ async fn all_permits_are_settled_when_a_copy_wins() {
 async fn a_first_attempt_inside_an_attempt_of_another_call_is_charged_once() {
     let budget = Concurrent::new();
     let firsts = async || Ok::<_, &str>(budget.snapshot().firsts);
-    let hedged = async || hedge::hedge(&HEDGE, firsts).budget(&budget).await;
-    assert_eq!(stagger::retry(&stagger::Policy::DEFAULT, hedged).budget(&budget).await, Ok(1));
+    let hedged = async || hedge::hedge(&HEDGE, firsts).guard(&budget).await;
+    assert_eq!(stagger::retry(&stagger::Policy::DEFAULT, hedged).guard(&budget).await, Ok(1));
     assert_eq!(hedged().await, Ok(1), "outside of any attempt");
 }
 
@@ -160,7 +160,7 @@ async fn a_hedged_call_dropped_at_any_poll_settles_its_permits() {
     for polls in 1..6 {
         let budget = RecordingBudget::new(9);
         let script = Script::of(&[(300, Err("no")), (300, Err("no")), (300, Ok("third"))]);
-        let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).budget(&budget));
+        let mut call = Box::pin(hedge::hedge(&HEDGE, || script.next()).guard(&budget));
         for _ in 0..polls {
             let _ = poll_times(call.as_mut(), 1);
             sleep(ms(90)).await;

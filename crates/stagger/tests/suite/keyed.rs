@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::Tokens;
-use stagger::guard::{BudgetPermit, Keyed};
-use stagger::{Breaker as _, Budget as _, FailureKind, Instant, Outcome, Seed};
+use stagger::guard::{Answer, Ask, End, Keyed, Permit};
+use stagger::{FailureKind, Guard as _, Instant, Outcome, Seed};
 
 const NOW: Instant = Instant::ZERO;
 
@@ -21,21 +21,21 @@ fn max(keys: usize) -> NonZeroUsize {
 }
 
 fn hosts(max_keys: usize) -> Keyed<String, Tokens> {
-    Keyed::budgets(Tokens::new).max_keys(max(max_keys))
+    Keyed::guards(Tokens::new).max_keys(max(max_keys))
 }
 
 fn breakers(max_keys: usize) -> Keyed<u32, CircuitBreaker> {
     let make = || CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap();
-    Keyed::breakers(make).max_keys(max(max_keys))
+    Keyed::guards(make).max_keys(max(max_keys))
 }
 
 fn acquire(tokens: &Tokens) {
-    assert!(tokens.try_acquire(FailureKind::Transient, &NOW).is_some());
+    assert!(tokens.reserve(FailureKind::Transient, &NOW).is_some());
 }
 
 fn fail(breaker: &CircuitBreaker) {
-    let permit = breaker.admit(&NOW).unwrap();
-    breaker.record(permit, &Outcome::TRANSIENT, &NOW);
+    let Answer::Go(permit) = breaker.ask(Ask::FIRST, Permit::NONE, &NOW) else { panic!("it is open") };
+    breaker.settle(permit, End::Made(&Outcome::TRANSIENT), &NOW);
 }
 
 fn keys(hosts: &Keyed<String, Tokens>) -> Vec<String> {
@@ -94,7 +94,7 @@ fn an_open_breaker_survives_any_number_of_other_keys() {
     for n in 1..10_000 {
         let _ = hosts.of(&n, NOW);
     }
-    assert!(hosts.of(&0, NOW).admit(&NOW).is_err());
+    assert!(matches!(hosts.of(&0, NOW).ask(Ask::FIRST, Permit::NONE, &NOW), Answer::No { .. }));
 }
 
 /// Otherwise made-up keys would have no guard, or the memory no bound.
@@ -108,7 +108,7 @@ fn new_keys_share_one_guard_if_no_other_may_be_replaced() {
     assert_eq!((hosts.overflow().available(), hosts.len()), (Some(99), 1));
     assert_eq!(keys(&hosts), ["a"]);
     // Successes fill it, and there is room for another key.
-    hosts.of("a", NOW).record(BudgetPermit::NONE, &Outcome::Success, &NOW);
+    hosts.of("a", NOW).settle(Permit::NONE, End::Made(&Outcome::Success), &NOW);
     assert!(!Arc::ptr_eq(&hosts.of("b", NOW), &b));
     assert_eq!(keys(&hosts), ["b"]);
 }
@@ -172,7 +172,7 @@ fn threads_share_the_guard_of_a_key_while_others_make_up_keys() {
                 for n in 0..400 {
                     let key = ["a", "b", "c", "d"][n % 4];
                     acquire(&hosts.of(key, NOW));
-                    hosts.of(key, NOW).record(BudgetPermit::NONE, &Outcome::Success, &NOW);
+                    hosts.of(key, NOW).settle(Permit::NONE, End::Made(&Outcome::Success), &NOW);
                 }
             });
         }
@@ -199,7 +199,7 @@ fn a_panic_while_creating_a_guard_leaves_the_others_intact() {
         assert_ne!(created.fetch_add(1, Ordering::Relaxed), 2, "the third budget");
         Tokens::new()
     };
-    let hosts: Keyed<u8, Tokens> = Keyed::budgets(make).max_keys(max(2));
+    let hosts: Keyed<u8, Tokens> = Keyed::guards(make).max_keys(max(2));
     acquire(&hosts.of(&1, NOW));
     let panicked = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| hosts.of(&2, NOW)));
     assert!(panicked.is_err());

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{Concurrent, Tokens};
 use stagger::control::RetryControls;
-use stagger::guard::{BudgetPermit, Now};
+use stagger::guard::{Answer, Ask, End, Now, Permit};
 use stagger::testing::VirtualClock;
-use stagger::{Budget, FailureKind, Outcome, Policy, PollRetry, Retrier, Seed, StopReason, policy};
+use stagger::{FailureKind, Guard, Outcome, Policy, PollRetry, Retrier, Seed, StopReason, policy};
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
 const BUSY: Outcome = Outcome::TRANSIENT;
@@ -34,17 +34,21 @@ impl TwoRetries {
     }
 }
 
-impl Budget for TwoRetries {
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        self.tokens.try_acquire(kind, now)
+impl Guard for TwoRetries {
+    fn name(&self) -> &'static str {
+        self.tokens.name()
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.tokens.record(permit, outcome, now);
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        self.tokens.ask(ask, held, now)
     }
 
-    fn release(&self, permit: BudgetPermit) {
-        self.tokens.release(permit);
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
+        self.tokens.reserve(kind, now)
+    }
+
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        self.tokens.settle(permit, end, now);
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
@@ -99,16 +103,16 @@ fn late_targets_have_guards_of_their_own_with_the_settings_of_the_retrier() {
     let (retrier, _) = TwoRetries::retrier();
     for target in ["a", "b"] {
         assert_eq!(fails_to(&retrier, target), (StopReason::Attempts, 3), "{target}");
-        assert_eq!(fails_to(&retrier, target), (StopReason::Budget, 1), "{target}");
+        assert_eq!(fails_to(&retrier, target), (StopReason::BUDGET, 1), "{target}");
     }
     // One success, one retry.
     succeeds_at(&retrier, "a");
-    assert_eq!(fails_to(&retrier, "a"), (StopReason::Budget, 2));
-    assert_eq!(fails_to(&retrier, "b"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::BUDGET, 2));
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::BUDGET, 1));
     // A call that names its target at once has the same guards.
     let mut call = PollRetry::new(&retrier, VirtualClock::new()).target("b");
     begin(&mut call);
-    assert_eq!(call.failed::<()>(BUSY, None), Some(StopReason::Budget));
+    assert_eq!(call.failed::<()>(BUSY, None), Some(StopReason::BUDGET));
 }
 
 #[test]
@@ -135,7 +139,7 @@ fn a_target_is_named_at_once_if_its_guards_need_every_call() {
         (retrier.clone().budget(Concurrent::new()), "a budget that counts calls"),
         (retrier.clone().budget(Tokens::builder().initial(499).build().unwrap()), "a budget that successes fill"),
         (full().breaker(breaker()), "a breaker"),
-        (full().shared_breaker(Arc::new(breaker())), "a shared breaker"),
+        (full().shared_guard(Arc::new(breaker())), "a shared breaker"),
         (full().controls(&RetryControls::new()), "operator controls"),
         (full().on_event(|_| {}), "a listener"),
     ] {
@@ -159,7 +163,7 @@ fn a_success_counts_for_a_target_that_failed_meanwhile() {
     let mut early = begun(&retrier, "a");
     assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
     early.succeeded_at(|| "a");
-    assert_eq!(fails_to(&retrier, "a"), (StopReason::Budget, 2));
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::BUDGET, 2));
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn guards_that_another_call_holds_are_not_removed() {
     assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
     assert_eq!(made(), 1);
     begin(&mut held);
-    assert_eq!(fail(&mut held, "a"), Some(StopReason::Budget));
+    assert_eq!(fail(&mut held, "a"), Some(StopReason::BUDGET));
 }
 
 #[test]
@@ -210,7 +214,7 @@ fn a_call_that_is_dropped_before_its_retry_releases_the_permit_of_its_late_targe
         }
     }
     // The second one was in flight: it stays charged.
-    assert_eq!(fails_to(&retrier, "a"), (StopReason::Budget, 2));
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::BUDGET, 2));
 }
 
 /// Targets that anyone can make up neither reset the budget of another one nor leave theirs behind.
@@ -226,7 +230,7 @@ fn made_up_targets_leave_a_spent_budget_and_no_guards() {
         call.succeeded_at(|| target);
     }
     assert_eq!(made(), 1_201);
-    assert_eq!(fails_to(&retrier, "a"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::BUDGET, 1));
 }
 
 /// A driver that forgets the name does not retry without a bound.
@@ -252,7 +256,7 @@ fn a_success_without_a_name_changes_no_guard() {
     let own = || fails_own(&retrier);
     assert_eq!(own(), (StopReason::Attempts, 3));
     begun(&retrier, "a").succeeded();
-    assert_eq!(own(), (StopReason::Budget, 1));
+    assert_eq!(own(), (StopReason::BUDGET, 1));
 }
 
 /// Makes a call without a target that fails until it stops.

@@ -12,8 +12,8 @@ use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, VirtualClock};
 use stagger::time::{Clock as _, Sleep, SleepFn};
 use stagger::{
-    Attempt, Budget as _, Cancel, Cause, Guards, LastAttempt, Outcome, Policy, Rejected, Report, Retrier,
-    RetryResultExt as _, StopReason, blocking, policy, retry_with_timer,
+    Attempt, Cancel, Cause, Guard as _, LastAttempt, Outcome, Policy, Rejected, Report, Retrier, RetryResultExt as _,
+    StopReason, blocking, policy, retry_with_timer,
 };
 
 use super::support::{Fail, PanickingTimer, RecordingBreaker, ms, nanos};
@@ -262,8 +262,7 @@ fn every_step_that_can_reject_keeps_an_output_chosen_before_it() {
         .deadline(stagger::Instant::ZERO) => rejected;
         .within(ms(0)) => rejected;
         .last_attempt(LastAttempt::Untimed).within(ms(0)) => rejected;
-        .breaker(&open) => rejected;
-        .guards(Guards::none().breaker(&open)) => rejected;
+        .guard(&open) => rejected;
     }
     let call = || retry_with_timer(&POLICY, &clock, hangs);
     assert_kept!(call(), |end| block_on(end), rejected, .cancelled_by(core::future::ready(())));
@@ -333,7 +332,7 @@ fn a_call_that_may_not_wait_gives_back_what_the_budget_charged() {
     let budget = std::sync::Arc::new(Tokens::new());
     let recorder = Recorder::new();
     let retrier = Retrier::new(EVERY_SECOND)
-        .shared_budget(std::sync::Arc::clone(&budget) as _)
+        .shared_guard(std::sync::Arc::clone(&budget) as _)
         .on_event(recorder.listener())
         .max_sleeping_threads(0);
     let before = budget.available();

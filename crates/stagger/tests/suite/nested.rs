@@ -11,7 +11,7 @@ use futures_lite::future::{block_on, yield_now};
 use stagger::budget::{Concurrent, Lifetime, Tokens};
 use stagger::reconnect::Reconnect;
 use stagger::testing::NoSleep;
-use stagger::{Budget, Guards, NestedRetries, Policy, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
+use stagger::{Guard, NestedRetries, Policy, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
 
 use super::support::{PendingTimer, ms, poll_times};
 
@@ -51,18 +51,6 @@ fn meaning_15_a_layer_without_retries_lets_the_next_retry() {
     assert_eq!(innermost_calls(THREE, ONE, THREE), 3);
     assert_eq!(innermost_calls(ONE, ONE, THREE), 3);
     assert_eq!(innermost_calls(ONE, ONE, ONE), 1);
-}
-
-#[test]
-fn meaning_15_guards_set_for_a_call_keep_what_it_does_inside_an_attempt() {
-    let attempts = |nested: NestedRetries| {
-        let inner = || {
-            let call = blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).nested(nested);
-            Ok::<_, &str>(call.guards(Guards::none().nested(NestedRetries::Disable)).with_report().run().attempts)
-        };
-        blocking::retry(&THREE, inner).run().unwrap()
-    };
-    assert_eq!([NestedRetries::Disable, NestedRetries::Allow].map(attempts), [1, 3]);
 }
 
 #[test]
@@ -257,10 +245,10 @@ async fn meaning_15_a_spawned_task_is_at_depth_0_unless_it_inherits() {
 /// Runs two innermost_calls that share a budget and returns how often the inner operation was called.
 fn calls_with_shared_budget(
     nested: NestedRetries,
-    budget: &Arc<dyn Budget>,
+    budget: &Arc<dyn Guard>,
     run: impl Fn(&Retrier, &mut dyn FnMut() -> Result<(), &'static str>),
 ) -> u32 {
-    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(budget));
+    let retrier = Retrier::new(THREE).shared_guard(Arc::clone(budget));
     let (inner, calls) = (retrier.clone().nested(nested), Cell::new(0));
     let mut operation = || {
         let count = || {
@@ -273,7 +261,7 @@ fn calls_with_shared_budget(
     calls.get()
 }
 
-fn budget_of_five() -> Arc<dyn Budget> {
+fn budget_of_five() -> Arc<dyn Guard> {
     Arc::new(Tokens::builder().capacity(25).build().unwrap())
 }
 
@@ -285,7 +273,7 @@ fn meaning_15_a_shared_budget_limits_the_retries_of_all_layers() {
     assert_eq!(calls_with_shared_budget(NestedRetries::ShareBudget, &budget_of_five(), outer), 1 + 5);
     assert_eq!(calls_with_shared_budget(NestedRetries::Disable, &budget_of_five(), outer), 3);
     // Layers that ignore each other make three times three attempts.
-    let plenty: Arc<dyn Budget> = Arc::new(Tokens::new());
+    let plenty: Arc<dyn Guard> = Arc::new(Tokens::new());
     assert_eq!(calls_with_shared_budget(NestedRetries::Allow, &plenty, outer), 9);
     assert_eq!(calls_with_shared_budget(NestedRetries::ShareBudget, &plenty, outer), 9);
 }
@@ -304,9 +292,9 @@ fn meaning_15_a_shared_budget_records_each_attempt_once() {
     let lifetime = Arc::new(Lifetime::new());
     let concurrent = Arc::new(Concurrent::new());
     let tokens = Arc::new(Tokens::builder().initial(0).build().unwrap());
-    let budgets: [Arc<dyn Budget>; 3] = [lifetime.clone(), concurrent.clone(), tokens.clone()];
+    let budgets: [Arc<dyn Guard>; 3] = [lifetime.clone(), concurrent.clone(), tokens.clone()];
     for budget in budgets {
-        let outer = Retrier::new(THREE).shared_budget(budget);
+        let outer = Retrier::new(THREE).shared_guard(budget);
         let inner = outer.clone().nested(NestedRetries::ShareBudget);
         let seen = || {
             assert!(concurrent.snapshot().firsts <= 1);
@@ -324,7 +312,7 @@ fn meaning_15_a_shared_budget_records_each_attempt_once() {
 #[test]
 fn meaning_15_a_dropped_nested_call_holds_no_shared_permit() {
     let concurrent = Arc::new(Concurrent::new());
-    let outer = Retrier::new(THREE).shared_budget(concurrent.clone());
+    let outer = Retrier::new(THREE).shared_guard(concurrent.clone());
     let inner = outer.clone().nested(NestedRetries::ShareBudget);
     let hangs = async || {
         let mut call = Box::pin(inner.run_on(NoSleep, async || core::future::pending::<Result<(), ()>>().await));
@@ -341,12 +329,11 @@ fn meaning_15_a_dropped_nested_call_holds_no_shared_permit() {
 #[test]
 fn meaning_15_nested_retries_can_be_configured_per_call() {
     let budget = budget_of_five();
-    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&budget));
+    let retrier = Retrier::new(THREE).shared_guard(Arc::clone(&budget));
     let attempts = |nested: NestedRetries| {
         let inner = || {
             let no = || Err::<(), _>("no");
-            let alone =
-                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).nested(nested);
+            let alone = blocking::retry(&THREE, no).timer(NoSleep).guard(&*budget).nested(nested);
             let of_retrier = retrier.blocking_call(|_| no()).timer(NoSleep).nested(nested);
             Ok::<_, ()>((alone.run().unwrap_err().attempts(), of_retrier.run().unwrap_err().attempts()))
         };
@@ -358,14 +345,14 @@ fn meaning_15_nested_retries_can_be_configured_per_call() {
 }
 
 #[test]
-fn a_call_can_override_the_budget_of_its_retrier() {
-    let (default, special) = (budget_of_five(), Tokens::builder().initial(5).build().unwrap());
-    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&default));
+fn a_budget_of_one_call_is_asked_beside_that_of_its_retrier() {
+    let (default, special) = (budget_of_five(), Tokens::builder().initial(5).reward(0).build().unwrap());
+    let retrier = Retrier::new(THREE).shared_guard(Arc::clone(&default));
     let no = || Err::<(), _>("no");
-    let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).budget(&special).run().unwrap_err();
-    assert_eq!((blocking.attempts(), blocking.stop_reason()), (2, StopReason::Budget));
-    let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
-    let retry_loop = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
-    assert_eq!((run.stop_reason(), retry_loop.stop_reason()), (StopReason::Budget, StopReason::Budget));
-    assert_eq!(default.available(), Some(5));
+    let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).guard(&special).run().unwrap_err();
+    assert_eq!((blocking.attempts(), blocking.stop_reason()), (2, StopReason::BUDGET));
+    let run = block_on(retrier.run_on(NoSleep, async || no()).guard(&special)).unwrap_err();
+    let retry_loop = block_on(retrier.call_on(NoSleep).guard(&special).attempt(async { no() })).unwrap().unwrap_err();
+    assert_eq!((run.stop_reason(), retry_loop.stop_reason()), (StopReason::BUDGET, StopReason::BUDGET));
+    assert_eq!(default.available(), Some(4), "what the second one refused is given back to the first");
 }

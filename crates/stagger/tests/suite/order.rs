@@ -11,8 +11,7 @@ use stagger::observe::Action;
 use stagger::testing::{Recorder, VirtualClock};
 use stagger::time::{BlockingSleep, Clock as _, Sleep, SleepFn};
 use stagger::{
-    BreakerOpen, Cancel, Cause, Error, Guards, Policy, PollRetry, Rejected, Retrier, StopReason, blocking, policy,
-    retry_with_timer,
+    Cancel, Cause, Error, Policy, PollRetry, Rejected, Retrier, StopReason, blocking, policy, retry_with_timer,
 };
 
 use super::support::{RecordingBreaker, RecordingBudget, guarded, ms, poll_times};
@@ -181,16 +180,15 @@ fn meaning_07_a_success_is_returned_even_if_cancelled_meanwhile() {
 fn meaning_07_an_open_breaker_rejects_the_first_attempt() {
     let (clock, breaker) = (VirtualClock::new(), RecordingBreaker::open(ms(30)));
     clock.advance(ms(10));
-    let guards = Guards::none().breaker(&breaker);
-    let want = Cause::Rejected(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
+    let want = Cause::Rejected(Rejected::ByGuard { guard: "breaker", retry_in: ms(20) });
 
     let operation = || -> Result<(), &str> { unreachable!("the breaker is open") };
-    let error = blocking::retry(&POLICY, operation).timer(&clock).guards(guards).run().unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
+    let error = blocking::retry(&POLICY, operation).timer(&clock).guard(&breaker).run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::BREAKER, 0, &want));
 
     let operation = async || -> Result<(), &str> { unreachable!("the breaker is open") };
-    let error = block_on(retry_with_timer(&POLICY, &clock, operation).guards(guards)).unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
+    let error = block_on(retry_with_timer(&POLICY, &clock, operation).guard(&breaker)).unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::BREAKER, 0, &want));
 
     // If a later attempt is rejected, the call returns the last error: this breaker opens while the call sleeps.
     let breaker = RecordingBreaker::open(ms(0));
@@ -199,6 +197,6 @@ fn meaning_07_an_open_breaker_rejects_the_first_attempt() {
         breaker.open_until(clock.now().saturating_add(ms(1)));
     };
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(sleep, &clock));
-    let error = call.guards(Guards::none().breaker(&breaker)).run().unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Breaker, 1, Some(&"no")));
+    let error = call.guard(&breaker).run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::BREAKER, 1, Some(&"no")));
 }

@@ -1,15 +1,16 @@
-//! [`Retrier::pacer`] under the drivers: calls wait for their turn within their limits, or are rejected at once.
+//! A [`Pacer`] under the drivers: calls wait for their turn within their limits, or are rejected at once.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::budget::Tokens;
-use stagger::guard::{LimiterMode, Pacer, PacerBuilder, PacerState, QuietPeriod};
+use stagger::budget::{ControlMode, Tokens};
+use stagger::control::RetryControls;
+use stagger::guard::{Pacer, PacerState, QuietPeriod};
 use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, VirtualClock};
 use stagger::time::{Clock as _, Tokio};
-use stagger::{Budget as _, Cause, Outcome, Policy, Rejected, Retrier, StopReason, policy};
+use stagger::{Cause, Guard as _, Outcome, Policy, Rejected, Retrier, StopReason, policy};
 use tokio::time::{Instant as TokioInstant, timeout};
 
 use super::support::ms;
@@ -20,14 +21,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Classifies "429" as a refusal, and every other error as a transient failure.
 fn retrier(policy: Policy, pacer: &Arc<Pacer>) -> Retrier {
-    Retrier::new(policy).shared_pacer(Arc::clone(pacer) as _).classify_exactly(|error: &&str| match *error {
+    Retrier::new(policy).shared_guard(Arc::clone(pacer) as _).classify_exactly(|error: &&str| match *error {
         "429" => Outcome::throttled(None),
         _ => Outcome::TRANSIENT,
     })
 }
 
-fn shared(builder: PacerBuilder) -> Arc<Pacer> {
-    Arc::new(builder.build().unwrap())
+fn shared(pacer: Pacer) -> Arc<Pacer> {
+    Arc::new(pacer)
 }
 
 /// Makes 200 calls per second, of which every second one is refused, until 97 calls per second remain.
@@ -48,7 +49,7 @@ fn learn_blocking(api: &Retrier, clock: &VirtualClock) {
 #[tokio::test(start_paused = true)]
 async fn first_attempts_of_every_async_driver_start_at_the_admitted_rate() {
     for driver in 0..3 {
-        let pacer = shared(Pacer::builder());
+        let pacer = shared(Pacer::new());
         let api = retrier(ONCE, &pacer);
         learn(&api).await;
         assert_eq!(pacer.snapshot().state, PacerState::Paced);
@@ -73,7 +74,7 @@ async fn first_attempts_of_every_async_driver_start_at_the_admitted_rate() {
 
 #[test]
 fn first_attempts_of_blocking_calls_start_at_the_admitted_rate() {
-    let (pacer, clock) = (shared(Pacer::builder()), VirtualClock::new());
+    let (pacer, clock) = (shared(Pacer::new()), VirtualClock::new());
     let api = retrier(ONCE, &pacer);
     learn_blocking(&api, &clock);
     let start = clock.elapsed();
@@ -86,7 +87,7 @@ fn first_attempts_of_blocking_calls_start_at_the_admitted_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_calls_start_in_their_order() {
-    let pacer = shared(Pacer::builder());
+    let pacer = shared(Pacer::new());
     let api = retrier(ONCE, &pacer);
     learn(&api).await;
     let calls: Vec<_> = (0..50)
@@ -106,9 +107,9 @@ async fn waiting_calls_start_in_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_for_its_turn_and_pays_once() {
-    let (pacer, budget, attempts) = (shared(Pacer::builder()), Arc::new(Tokens::new()), AtomicU32::new(0));
+    let (pacer, budget, attempts) = (shared(Pacer::new()), Arc::new(Tokens::new()), AtomicU32::new(0));
     learn(&retrier(ONCE, &pacer)).await;
-    let api = retrier(POLICY, &pacer).shared_budget(Arc::clone(&budget) as _);
+    let api = retrier(POLICY, &pacer).shared_guard(Arc::clone(&budget) as _);
     let full = budget.available().unwrap();
     // A hundred others are before the retry: about a second.
     let others = retrier(ONCE, &pacer);
@@ -132,7 +133,7 @@ async fn a_retry_waits_for_its_turn_and_pays_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
-    let pacer = shared(Pacer::builder());
+    let pacer = shared(Pacer::new());
     let recorder = Recorder::new();
     let api = retrier(ONCE, &pacer).on_event(recorder.listener());
     learn(&api).await;
@@ -145,10 +146,10 @@ async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
     tokio::time::sleep(ms(1)).await;
     let start = TokioInstant::now();
     let error = api.run(async || Ok::<_, &str>(())).deadline(start + ms(500)).await.unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts(), start.elapsed()), (StopReason::Pacer, 0, Duration::ZERO));
-    let Cause::Rejected(Rejected::Paced { retry_in }) = error.cause() else { panic!("{error:?}") };
+    assert_eq!((error.stop_reason(), error.attempts(), start.elapsed()), (StopReason::PACER, 0, Duration::ZERO));
+    let Cause::Rejected(Rejected::ByGuard { guard: "pacer", retry_in }) = error.cause() else { panic!("{error:?}") };
     assert!((ms(900)..ms(1_100)).contains(retry_in), "{retry_in:?}");
-    assert_eq!(recorder.events().last().unwrap().action, Action::Stop(StopReason::Pacer));
+    assert_eq!(recorder.events().last().unwrap().action, Action::Stop(StopReason::PACER));
     let text = format!("{error:#}");
     assert!(text.contains("rejected: this client's own pacer has no turn for another 1"), "{text}");
     for call in before {
@@ -157,25 +158,25 @@ async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
 }
 
 #[test]
-fn fail_fast_rejects_and_observe_counts() {
-    for (mode, rejected, counted) in [(LimiterMode::FailFast, true, 0), (LimiterMode::Observe, false, 49)] {
-        let (pacer, clock) = (shared(Pacer::builder().mode(mode)), VirtualClock::new());
-        let api = retrier(ONCE, &pacer);
+fn a_pacer_that_fails_fast_rejects_what_an_operator_can_let_through() {
+    for (mode, is_rejected) in [(ControlMode::Enforced, true), (ControlMode::Observed, false)] {
+        let (pacer, clock) = (shared(Pacer::new().max_waiting(0)), VirtualClock::new());
+        let controls = RetryControls::new();
+        let api = retrier(ONCE, &pacer).controls(&controls);
         learn_blocking(&api, &clock);
-        let before = pacer.snapshot();
+        controls.set("", mode);
         let answers = (0..50).map(|_| api.blocking_call(|_| Ok::<_, &str>(())).timer(clock.clone()).run());
         let errors: Vec<_> = answers.filter_map(Result::err).collect();
-        assert_eq!(errors.len() > 40, rejected, "{mode:?}: {} of 50", errors.len());
-        assert!(errors.iter().all(|error| error.stop_reason() == StopReason::Pacer && error.attempts() == 0));
-        let after = pacer.snapshot();
-        let held = after.would_have_held - before.would_have_held;
-        assert!(held >= counted && (held == 0) == rejected, "{mode:?}: {held}");
+        assert_eq!(errors.len() > 40, is_rejected, "{mode:?}: {} of 50", errors.len());
+        assert!(errors.iter().all(|error| error.stop_reason() == StopReason::PACER && error.attempts() == 0));
+        let counted = controls.control("").snapshot();
+        assert_eq!(counted.would_have_rejected > 40, !is_rejected, "{mode:?}: {counted:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_or_cancelled_wait_frees_its_place_and_makes_no_attempt() {
-    let pacer = shared(Pacer::builder());
+    let pacer = shared(Pacer::new());
     let api = retrier(ONCE, &pacer);
     learn(&api).await;
     let others: Vec<_> = (0..200)
@@ -199,8 +200,8 @@ async fn a_dropped_or_cancelled_wait_frees_its_place_and_makes_no_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_come_back_from_a_pause_at_the_pace_of_both() {
-    let (pacer, quiet) = (shared(Pacer::builder()), Arc::new(QuietPeriod::new()));
-    let api = retrier(ONCE, &pacer).shared_quiet_period(Arc::clone(&quiet) as _);
+    let (pacer, quiet) = (shared(Pacer::new()), Arc::new(QuietPeriod::new()));
+    let api = retrier(ONCE, &pacer).shared_guard(Arc::clone(&quiet) as _);
     learn(&api).await;
     quiet.pause(2 * SECOND, &Tokio.now());
     let start = TokioInstant::now();
@@ -224,12 +225,14 @@ async fn calls_come_back_from_a_pause_at_the_pace_of_both() {
 
 #[test]
 fn a_blocking_wait_counts_among_the_sleeping_threads() {
-    let (pacer, clock) = (shared(Pacer::builder()), VirtualClock::new());
+    let (pacer, clock) = (shared(Pacer::new()), VirtualClock::new());
     let api = retrier(ONCE, &pacer).max_sleeping_threads(0);
     learn_blocking(&api, &clock);
     let stops: Vec<_> = (0..3)
         .filter_map(|_| api.blocking_call(|_| Ok::<_, &str>(())).timer(clock.clone()).run().err())
-        .map(|error| (error.stop_reason(), matches!(error.cause(), Cause::Rejected(Rejected::Paced { .. }))))
+        .map(|error| {
+            (error.stop_reason(), matches!(error.cause(), Cause::Rejected(Rejected::ByGuard { guard: "pacer", .. })))
+        })
         .collect();
     assert!(stops.contains(&(StopReason::Threads, true)), "{stops:?}");
     assert_eq!(pacer.snapshot().waiting, 0);
@@ -237,7 +240,7 @@ fn a_blocking_wait_counts_among_the_sleeping_threads() {
 
 #[test]
 fn without_a_refusal_nothing_is_delayed() {
-    let pacer = shared(Pacer::builder());
+    let pacer = shared(Pacer::new());
     let api = retrier(POLICY, &pacer);
     let before = pacer.snapshot();
     for n in 0..1_000 {

@@ -11,7 +11,7 @@ use stagger::control::RetryControls;
 use stagger::testing::NoSleep;
 use stagger::time::{Clock as _, Tokio};
 use stagger::{
-    Attempt, Budget, FailureKind, Marked, Outcome, Policy, PollRetry, Rejected, Retrier, Seed, ServerHint, StopReason,
+    Attempt, FailureKind, Guard, Marked, Outcome, Policy, PollRetry, Rejected, Retrier, Seed, ServerHint, StopReason,
     blocking, policy, scope,
 };
 use tokio::time::{Instant, timeout};
@@ -86,11 +86,11 @@ async fn poll_limit_stays_pending_without_a_time_limit() {
 #[tokio::test(start_paused = true)]
 async fn dropping_at_any_point_releases_the_permits() {
     let (tokens, concurrent) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
-    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), concurrent.clone()];
+    let budgets: [Arc<dyn Guard>; 2] = [tokens.clone(), concurrent.clone()];
     let mut charged = 0;
     for steps in 0..=6 {
         for budget in &budgets {
-            let retrier = Retrier::new(POLICY).shared_budget(Arc::clone(budget));
+            let retrier = Retrier::new(POLICY).shared_guard(Arc::clone(budget));
             let mut call = PollRetry::new(&retrier, Tokio);
             for step in 0..steps {
                 match step % 3 {
@@ -178,7 +178,7 @@ fn fails_to(retrier: &Retrier, target: &str) -> (StopReason, u32) {
     let mut call = PollRetry::new(retrier, NoSleep).target(target);
     loop {
         if begin_at_once(&mut call).is_err() {
-            return (StopReason::Breaker, call.attempts());
+            return (StopReason::BREAKER, call.attempts());
         }
         if let Some(stop) = call.failed::<()>(Outcome::TRANSIENT, None) {
             return (stop, call.attempts());
@@ -196,28 +196,28 @@ fn each_target_has_guards_of_its_own_with_the_settings_of_the_retrier() {
     let retrier = Retrier::new(POLICY).budget(budget);
     // Two retries each; after that, none.
     assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
-    assert_eq!(fails_to(&retrier, "a"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier, "a"), (StopReason::BUDGET, 1));
     assert_eq!(fails_to(&retrier.clone(), "b"), (StopReason::Attempts, 3));
-    assert_eq!(fails_to(&retrier.clone(), "b"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier.clone(), "b"), (StopReason::BUDGET, 1));
 
     let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap();
     let retrier = Retrier::new(POLICY).breaker(breaker);
     for target in ["a", "b"] {
         assert_eq!(fails_to(&retrier, target).1, 3);
-        assert_eq!(fails_to(&retrier, target), (StopReason::Breaker, 0));
+        assert_eq!(fails_to(&retrier, target), (StopReason::BREAKER, 0));
     }
 }
 
 #[test]
 fn shared_guards_serve_all_targets() {
     let budget = Arc::new(Tokens::builder().capacity(10).cost(5).build().unwrap());
-    let retrier = Retrier::new(POLICY).shared_budget(budget);
+    let retrier = Retrier::new(POLICY).shared_guard(budget);
     assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
-    assert_eq!(fails_to(&retrier, "b"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::BUDGET, 1));
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap());
-    let retrier = Retrier::new(POLICY).budget(Tokens::new()).shared_breaker(breaker);
+    let retrier = Retrier::new(POLICY).budget(Tokens::new()).shared_guard(breaker);
     assert_eq!(fails_to(&retrier, "a").1, 3);
-    assert_eq!(fails_to(&retrier, "b"), (StopReason::Breaker, 0));
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::BREAKER, 0));
 }
 
 #[test]
@@ -229,5 +229,5 @@ fn the_guards_of_targets_obey_the_operator_controls_of_the_retrier() {
     controls.set("api", ControlMode::Off);
     assert_eq!(fails_to(&retrier, "a"), (StopReason::Attempts, 3));
     controls.set("api", ControlMode::NoRetries);
-    assert_eq!(fails_to(&retrier, "b"), (StopReason::Budget, 1));
+    assert_eq!(fails_to(&retrier, "b"), (StopReason::CONTROL, 1));
 }

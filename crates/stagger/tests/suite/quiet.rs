@@ -1,4 +1,4 @@
-//! [`Retrier::quiet_period`] under the drivers: calls wait for their turn within their limits, or are rejected at once.
+//! A [`QuietPeriod`] under the drivers: calls wait for their turn within their limits, or are rejected at once.
 
 use core::future::Future;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -7,13 +7,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::budget::Tokens;
-use stagger::guard::{LimiterMode, Pacer, QuietPeriod, QuietState, QuietTrigger};
+use stagger::guard::{Pacer, QuietPeriod, QuietState, QuietTrigger};
 use stagger::observe::Action;
 use stagger::testing::{NoSleep, Recorder, VirtualClock};
 use stagger::time::Clock as _;
-use stagger::{
-    Budget as _, Cause, Guards, Instant, Outcome, Policy, Rejected, Retrier, ServerHint, StopReason, policy,
-};
+use stagger::{Cause, Guard as _, Instant, Outcome, Policy, Rejected, Retrier, ServerHint, StopReason, policy};
 use tokio::sync::Notify;
 use tokio::time::{Instant as TokioInstant, timeout};
 
@@ -25,7 +23,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Classifies a number as a hint of so many seconds, and 0 as a transient failure.
 fn retrier(policy: Policy, quiet: &Arc<QuietPeriod>) -> Retrier {
-    Retrier::new(policy).shared_quiet_period(Arc::clone(quiet) as _).classify_exactly(|seconds: &u64| match seconds {
+    Retrier::new(policy).shared_guard(Arc::clone(quiet) as _).classify_exactly(|seconds: &u64| match seconds {
         0 => Outcome::TRANSIENT,
         seconds => Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(*seconds)))),
     })
@@ -67,7 +65,7 @@ fn one_hint_holds_first_attempts_of_blocking_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_sleeping_retry_waits_on_and_pays_once() {
     let (quiet, budget, attempts) = (shared(), Arc::new(Tokens::new()), Arc::new(AtomicU32::new(0)));
-    let api = retrier(POLICY, &quiet).shared_budget(Arc::clone(&budget) as _);
+    let api = retrier(POLICY, &quiet).shared_guard(Arc::clone(&budget) as _);
     let start = TokioInstant::now();
     let call = tokio::spawn({
         let (api, attempts) = (api.clone(), Arc::clone(&attempts));
@@ -86,8 +84,9 @@ async fn a_sleeping_retry_waits_on_and_pays_once() {
     tokio::time::sleep(ms(500)).await;
     assert_eq!((attempts.load(Ordering::SeqCst), budget.available()), (1, before), "it waits, and has paid");
     call.await.unwrap().unwrap();
+    // A retry is the probe only if no first attempt has come within 100 ms.
     let waited = start.elapsed();
-    assert!((ms(5_050)..ms(5_060)).contains(&waited), "{waited:?}");
+    assert!((ms(5_150)..ms(5_160)).contains(&waited), "{waited:?}");
     assert_eq!(attempts.load(Ordering::SeqCst), 2);
 }
 
@@ -99,34 +98,34 @@ async fn a_call_whose_limits_end_before_its_turn_is_rejected_at_once() {
     assert!(api.run(async || Err::<(), u64>(10)).await.is_err());
     let start = TokioInstant::now();
     let error = api.run(async || Ok::<_, u64>(())).deadline(start + 3 * SECOND).await.unwrap_err();
-    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Quiet, 0));
-    let Cause::Rejected(Rejected::Quiet { retry_in }) = error.cause() else { panic!("{error:?}") };
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::QUIET, 0));
+    let Cause::Rejected(Rejected::ByGuard { guard: "quiet", retry_in }) = error.cause() else { panic!("{error:?}") };
     // The end of a pause is rounded up to the microsecond.
     assert!((10 * SECOND..=10 * SECOND + Duration::from_micros(1)).contains(retry_in), "{retry_in:?}");
     assert_eq!(start.elapsed(), Duration::ZERO);
-    assert_eq!(recorder.events().last().unwrap().action, Action::Stop(StopReason::Quiet));
+    assert_eq!(recorder.events().last().unwrap().action, Action::Stop(StopReason::QUIET));
     let text = format!("{error:#}");
     assert!(text.contains("rejected: the server asked this client to pause, and the pause lasts another 10"), "{text}");
 }
 
 #[test]
 fn fail_fast_rejects_every_driver_with_the_remaining_time() {
-    let quiet = Arc::new(QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap());
+    let quiet = Arc::new(QuietPeriod::builder().max_waiting(0).build().unwrap());
     let clock = VirtualClock::new();
     let api = retrier(POLICY, &quiet);
     let budget = Arc::new(Tokens::new());
     let full = budget.available();
-    let api = api.shared_budget(Arc::clone(&budget) as _);
+    let api = api.shared_guard(Arc::clone(&budget) as _);
     // The retry is due before the end of the pause: it is not waited for, and not paid.
     let operation = |_| {
         quiet.pause(4 * SECOND, &clock.now());
         Err::<(), u64>(0)
     };
     let error = api.blocking_call(operation).timer(clock.clone()).run().unwrap_err();
-    assert_eq!((error.stop_reason(), error.error()), (StopReason::Quiet, Some(&0)));
+    assert_eq!((error.stop_reason(), error.error()), (StopReason::QUIET, Some(&0)));
     let error = api.blocking_call(|_| Ok::<_, u64>(())).timer(clock.clone()).run().unwrap_err();
-    let want = Cause::Rejected(Rejected::Quiet { retry_in: 4 * SECOND });
-    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Quiet, 0, &want));
+    let want = Cause::Rejected(Rejected::ByGuard { guard: "quiet", retry_in: 4 * SECOND });
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::QUIET, 0, &want));
     assert_eq!((budget.available(), clock.elapsed()), (full, Duration::ZERO));
 }
 
@@ -197,8 +196,7 @@ fn a_blocking_wait_counts_among_the_sleeping_threads() {
     assert_eq!(quiet.snapshot(&Instant::from_nanos(0)).waiting, 0);
 }
 
-// Calls whose only guards are limiters that hold no calls: a first attempt that succeeds at once takes a shorter path,
-// on which the guards must learn the same.
+// Guards that hold no calls: what they learn of first attempts that succeed at once.
 
 /// Refusals that begin a pause without a hint, after one that has ended.
 const TOO_MANY: usize = 11;
@@ -206,12 +204,12 @@ const TOO_MANY: usize = 11;
 /// The error of a call: a refusal with a hint of so many seconds, or without one.
 type Refusal = Option<u64>;
 
-/// Returns retriers that know their quiet period by its type, and by its interface alone, without and with a pacer.
+/// Returns retriers that own their quiet period, and that share it, without and with a pacer.
 fn retriers() -> [(&'static str, Retrier); 3] {
     let refusals = || QuietPeriod::builder().trigger(QuietTrigger::HintsAndRefusals).build().unwrap();
-    let known = Retrier::new(ONCE).quiet_period(refusals());
-    let shared = Retrier::new(ONCE).shared_quiet_period(Arc::new(refusals()));
-    let paced = Retrier::new(ONCE).quiet_period(QuietPeriod::new()).pacer(Pacer::new());
+    let known = Retrier::new(ONCE).guard(refusals());
+    let shared = Retrier::new(ONCE).shared_guard(Arc::new(refusals()));
+    let paced = Retrier::new(ONCE).guard(Pacer::new()).guard(QuietPeriod::new());
     [("known", known), ("shared", shared), ("with a pacer", paced)].map(|(name, retrier)| {
         let hint = |seconds: u64| ServerHint::AtLeast(Duration::from_secs(seconds));
         (name, retrier.classify_exactly(move |refusal: &Refusal| Outcome::throttled(refusal.map(hint))))
@@ -245,7 +243,7 @@ fn an_open_quiet_period_reads_the_clock_at_most_once_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn successes_on_the_fast_path_teach_the_rate_of_the_return() {
+async fn successes_teach_the_rate_of_the_return() {
     for (name, api) in retriers().into_iter().take(2) {
         for _ in 0..400 {
             succeed(&api).await;
@@ -330,17 +328,19 @@ fn guards_beside_the_quiet_period_are_asked() {
     for (name, api) in retriers() {
         let (budget, breaker) = (RecordingBudget::new(1), Arc::new(RecordingBreaker::open(Duration::MAX)));
         let ok = |_| Ok::<_, Refusal>(());
-        api.blocking_call(ok).budget(&budget).run().unwrap();
+        api.blocking_call(ok).guard(&budget).run().unwrap();
         assert_eq!(budget.snapshot().recorded, [Outcome::Success], "{name}: the budget of one call");
         for error in [
-            api.blocking_call(ok).breaker(&*breaker).run().unwrap_err(),
-            api.blocking_call(ok).guards(Guards::none().breaker(&*breaker)).run().unwrap_err(),
-            api.clone().shared_breaker(breaker.clone()).blocking_call(ok).run().unwrap_err(),
+            api.blocking_call(ok).guard(&*breaker).run().unwrap_err(),
+            api.clone().shared_guard(breaker.clone()).blocking_call(ok).run().unwrap_err(),
         ] {
-            assert!(matches!(error.into_cause(), Cause::Rejected(Rejected::BreakerOpen(_))), "{name}");
+            assert!(
+                matches!(error.into_cause(), Cause::Rejected(Rejected::ByGuard { guard: "breaker", .. })),
+                "{name}"
+            );
         }
         let budget = Arc::new(RecordingBudget::new(1));
-        api.shared_budget(budget.clone()).blocking_call(ok).run().unwrap();
+        api.shared_guard(budget.clone()).blocking_call(ok).run().unwrap();
         assert_eq!(budget.snapshot().recorded, [Outcome::Success], "{name}: the budget of the retrier");
     }
 }

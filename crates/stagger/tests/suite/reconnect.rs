@@ -184,8 +184,8 @@ fn at(millis: u64) -> stagger::Instant {
 fn guards_are_checked_before_each_attempt() {
     let (budget, clock) = (Arc::new(RecordingBudget::new(2)), VirtualClock::new());
     let fails = async || Err::<(), _>(Fail::TRANSIENT);
-    let mut connections = Reconnect::with_timer(&clock, Retrier::new(POLICY).shared_budget(budget.clone()), fails);
-    assert_eq!(block_on(connections.next()).unwrap_err().stop_reason(), StopReason::Budget);
+    let mut connections = Reconnect::with_timer(&clock, Retrier::new(POLICY).shared_guard(budget.clone()), fails);
+    assert_eq!(block_on(connections.next()).unwrap_err().stop_reason(), StopReason::BUDGET);
     drop(connections);
     assert_eq!((budget.snapshot().recorded.len(), budget.in_flight()), (3, 0));
 
@@ -193,11 +193,8 @@ fn guards_are_checked_before_each_attempt() {
     let mut connections = Reconnect::with_timer(&clock, retrier, connects);
     let error = block_on(connections.next()).unwrap_err();
     let retry_in = ms(70) - clock.elapsed();
-    let open = stagger::BreakerOpen { retry_in };
-    assert_eq!(
-        (error.stop_reason(), error.cause()),
-        (StopReason::Breaker, &Cause::Rejected(Rejected::BreakerOpen(open)))
-    );
+    let open = Rejected::ByGuard { guard: "breaker", retry_in };
+    assert_eq!((error.stop_reason(), error.cause()), (StopReason::BREAKER, &Cause::Rejected(open)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use stagger::reconnect::Reconnect;
-use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy};
+use stagger::{Cancel, Policy, Rejected, Retrier, RetryResultExt as _, policy};
 
 use super::support::{Fail, RecordingBreaker, RecordingBudget, ms};
 
@@ -146,9 +146,9 @@ async fn a_call_that_borrows_from_its_task_can_be_spawned() {
 async fn a_call_with_borrowed_guards_can_be_spawned() {
     let (budget, breaker) = (Arc::new(RecordingBudget::new(9)), Arc::new(RecordingBreaker::new(9, ms(1))));
     let task = tokio::spawn(async move {
-        let guards = Guards::none().budget(&*budget).breaker(&*breaker);
         stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy))
-            .guards(guards)
+            .guard(&*breaker)
+            .guard(&*budget)
             .timeout(ms(5))
             .with_inner_error()
             .await

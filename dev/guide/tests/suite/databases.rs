@@ -14,7 +14,7 @@ fn table(heading: &str) -> Vec<(&'static str, Outcome)> {
             "transient" => Outcome::TRANSIENT,
             "throttled" => Outcome::throttled(None),
             "permanent" => Outcome::Permanent,
-            "unsafe to retry" => Outcome::UnsafeToRetry(FailureKind::Transient),
+            "unsafe to retry" => Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None },
             other => panic!("{other} is no outcome: {row}"),
         };
         cells[1].split('`').skip(1).step_by(2).map(move |code| (code, outcome))

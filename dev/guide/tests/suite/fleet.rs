@@ -1,7 +1,7 @@
 //! The statements of the page about fleets.
 
 use stagger::budget::Tokens;
-use stagger::guard::{Budget, BudgetPermit};
+use stagger::guard::{End, Guard as _, Permit};
 use stagger::{FailureKind, Instant, Outcome};
 
 const PAGE: &str = include_str!("../../../../docs/guide/fleet.md");
@@ -12,9 +12,9 @@ fn second(tokens: &Tokens) -> u32 {
     let mut retried = 0;
     for call in 0..1_000 {
         if call % 2 == 0 {
-            tokens.record(BudgetPermit::NONE, &Outcome::Success, &now);
-        } else if let Some(permit) = tokens.try_acquire(FailureKind::Throttled, &now) {
-            tokens.record(permit, &Outcome::throttled(None), &now);
+            tokens.settle(Permit::NONE, End::Made(&Outcome::Success), &now);
+        } else if let Some(permit) = tokens.reserve(FailureKind::Throttled, &now) {
+            tokens.settle(permit, End::Made(&Outcome::throttled(None)), &now);
             retried += 1;
         }
     }

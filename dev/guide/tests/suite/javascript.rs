@@ -223,7 +223,7 @@ fn the_javascript_client_knows_the_headers_with_credentials_and_the_parts_of_sig
         list.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
     };
     for (name, length) in [("CREDENTIALS", 11), ("SIGNER", 6), ("ACCOUNT_AND_SIGNATURE", 4), ("OPAQUE", 2)] {
-        let ours = list("crates/stagger-http/src/client/quiet_key.rs", name);
+        let ours = list("crates/stagger-http/src/key.rs", name);
         assert_eq!(ours.len(), length, "{name}");
         assert_eq!(list("clients/js/src/quiet-periods.ts", name), ours, "{name}");
     }

@@ -182,7 +182,9 @@ async fn wait_together(first: &str, second: &str) -> bool {
         let status = if core::mem::take(&mut *is_first.lock().unwrap()) { "429 retry-after: 10" } else { "200" };
         async move { end(status) }
     });
-    let client = RetryLayer::new(Retrier::new(POLICY).quiet_period(QuietPeriod::new())).layer(server);
+    let client = RetryLayer::new(Retrier::new(POLICY).guard(QuietPeriod::new()))
+        .guards_by(stagger_http::key::credentials)
+        .layer(server);
     let request = |value: &str| {
         let request = Request::post("https://api.example/").header(header::AUTHORIZATION, value);
         request.body(Full::default()).unwrap()

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use serde_json::{Value, json};
-use stagger_core::guard::{Limiter as _, LimiterPermit, Turn};
+use stagger_core::guard::{Answer, Ask, End, Guard as _, Permit};
 use stagger_core::quiet::{QuietPeriod, QuietState, QuietTrigger};
 use stagger_core::{FailureKind, Instant, Outcome, Seed, ServerHint};
 
@@ -37,28 +37,28 @@ fn course(gap: u64, seed: Seed) -> Result<Vec<String>> {
             (random >> 16).is_multiple_of(4).then(|| now.saturating_add(Duration::from_nanos((random >> 30) % MAX)));
         let pick = (random >> 8) as usize & 0xff;
         let line = match random % 8 {
-            0..=2 => turn(&quiet, LimiterPermit::NONE, latest, now, &mut waiting, &mut running),
+            0..=2 => turn(&quiet, Permit::NONE, latest, now, &mut waiting, &mut running),
             3 | 4 if !waiting.is_empty() => {
                 let permit = waiting.remove(pick % waiting.len());
                 turn(&quiet, permit, latest, now, &mut waiting, &mut running)
             }
             5 if !waiting.is_empty() && pick < 40 => {
-                quiet.release(waiting.remove(pick % waiting.len()));
+                quiet.settle(waiting.remove(pick % waiting.len()), End::NeverMade, &now);
                 "left".to_owned()
             }
             _ if !running.is_empty() => {
-                let permit: LimiterPermit = running.remove(pick % running.len());
+                let permit: Permit = running.remove(pick % running.len());
                 if pick >= 250 {
-                    quiet.release(permit);
+                    quiet.settle(permit, End::NeverMade, &now);
                     "released".to_owned()
                 } else {
-                    quiet.record(permit, &outcome(random >> 40), &now);
+                    quiet.settle(permit, End::Made(&outcome(random >> 40)), &now);
                     "recorded".to_owned()
                 }
             }
             _ => "nothing".to_owned(),
         };
-        let rejects = quiet.would_reject(Duration::from_nanos(gap), latest, &now);
+        let rejects = quiet.would_refuse(Duration::from_nanos(gap), latest, &now);
         let state = match quiet.snapshot(&now).state {
             QuietState::Open => "open",
             QuietState::Quiet => "quiet",
@@ -72,22 +72,22 @@ fn course(gap: u64, seed: Seed) -> Result<Vec<String>> {
 
 fn turn(
     quiet: &QuietPeriod,
-    permit: LimiterPermit,
+    permit: Permit,
     latest: Option<Instant>,
     now: Instant,
-    waiting: &mut Vec<LimiterPermit>,
-    running: &mut Vec<LimiterPermit>,
+    waiting: &mut Vec<Permit>,
+    running: &mut Vec<Permit>,
 ) -> String {
-    match quiet.admit(permit, latest, &now) {
-        Turn::Now(permit) => {
+    match quiet.ask(Ask::FIRST.by(latest), permit, &now) {
+        Answer::Go(permit) => {
             running.push(permit);
             "now".to_owned()
         }
-        Turn::Wait { after, permit } => {
+        Answer::Wait { after, permit } => {
             waiting.push(permit);
             format!("wait {}", after.as_nanos())
         }
-        Turn::Rejected { retry_in } => format!("rejected {}", retry_in.as_nanos()),
+        Answer::No { retry_in } => format!("rejected {}", retry_in.as_nanos()),
     }
 }
 
@@ -101,7 +101,7 @@ fn outcome(random: u64) -> Outcome {
         3 | 4 => failed(FailureKind::Throttled, None),
         5 => failed(FailureKind::Transient, Some(ServerHint::AtLeast(length))),
         6 => failed(FailureKind::LocalExhaustion, None),
-        7 => Outcome::UnsafeToRetry(FailureKind::Throttled),
+        7 => Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint: None },
         8 => Outcome::Permanent,
         9 => Outcome::NotProcessed,
         _ => Outcome::Success,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stagger_core::budget::{Refund, SuccessRate, Tokens, Window};
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{Budget, FailureKind, Guards, Instant, Outcome, Policy, Ratio, Seed, ServerHint};
+use stagger_core::{FailureKind, Guard, Guards, Instant, Outcome, Policy, Ratio, Seed, ServerHint};
 
 use super::courses;
 use crate::shell::Result;
@@ -46,7 +46,7 @@ fn row(text: &str, budget: &str) -> Result<Value> {
     Ok(json!({ "policy": text, "budget": budget, "seeds": SEEDS, "listed": listed, "sha256": sha256 }))
 }
 
-fn budget_named(name: &str) -> Result<Option<Box<dyn Budget>>> {
+fn budget_named(name: &str) -> Result<Option<Box<dyn Guard>>> {
     let tokens = Tokens::builder().capacity(20).initial(15).transient_cost(3).throttled_cost(5).local_cost(0);
     Ok(match name {
         "tokens" => Some(Box::new(tokens.fractional_reward(Ratio::millionths(1_300_000)).build()?)),
@@ -64,9 +64,8 @@ fn budget_named(name: &str) -> Result<Option<Box<dyn Budget>>> {
 }
 
 /// Returns a line for each decision of one course, which the draws of the seed decide.
-fn course(policy: &Policy, budget: Option<&dyn Budget>, seed: Seed) -> Vec<String> {
-    let mut guards = Guards::none();
-    guards.budget = budget;
+fn course(policy: &Policy, budget: Option<&dyn Guard>, seed: Seed) -> Vec<String> {
+    let guards = Guards::of(budget.as_slice());
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut lines = Vec::new();
     for call in 0..CALLS {
@@ -96,14 +95,14 @@ fn course(policy: &Policy, budget: Option<&dyn Budget>, seed: Seed) -> Vec<Strin
             at = advance((random >> 16) % LONGEST_ATTEMPT);
             let outcome = if call % 4 == 3 { hostile_outcome(random) } else { outcome(random) };
             let decision = machine.decide(outcome, core::mem::replace(&mut permit, Permits::NONE), || at, &guards);
-            let left = budget.and_then(Budget::available).map_or_else(|| "-".to_owned(), |left| left.to_string());
+            let left = budget.and_then(Guard::available).map_or_else(|| "-".to_owned(), |left| left.to_string());
             lines.push(format!("{} attempt {} budget {left}", shown(&decision), machine.attempt()));
             let Decision::Retry { after, permit: granted, .. } = decision else { break };
             permit = granted;
             at = advance(after.as_nanos() as u64);
             // One call in eight is cancelled after its wait.
             if random >> 61 == 0 {
-                guards.release(core::mem::replace(&mut permit, Permits::NONE));
+                guards.release(core::mem::replace(&mut permit, Permits::NONE), || at);
                 break;
             }
         }
@@ -117,7 +116,7 @@ fn outcome(random: u64) -> Outcome {
     match random % 16 {
         0 | 1 => Outcome::Success,
         2 => Outcome::Permanent,
-        3 => Outcome::UnsafeToRetry(FailureKind::Transient),
+        3 => Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None },
         4 => failed(FailureKind::Throttled, Some(ServerHint::AtLeast(hint))),
         5 => failed(FailureKind::Transient, Some(ServerHint::AtLeast(hint))),
         6 => failed(FailureKind::Throttled, Some(ServerHint::Reserved(hint))),

@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use serde_json::{Value, json};
 use stagger_core::budget::Window;
-use stagger_core::guard::BudgetPermit;
-use stagger_core::{Budget as _, FailureKind, Instant, Ratio, Seed};
+use stagger_core::guard::{Ask, End, Guard as _, Permit};
+use stagger_core::{FailureKind, Instant, Ratio, Seed};
 
 use super::courses;
 use crate::shell::Result;
@@ -41,7 +41,7 @@ fn course((ttl, ratio, minimum, gap): (u64, u32, u32, u64), seed: Seed) -> Resul
     let ratio = Ratio::millionths(ratio);
     let window = Window::builder().ttl(Duration::from_millis(ttl)).ratio(ratio).min_per_second(minimum).build()?;
     let mut now = 1_000_000_000;
-    let mut permits: Vec<BudgetPermit> = Vec::new();
+    let mut permits: Vec<Permit> = Vec::new();
     let mut lines = Vec::new();
     for n in 0..EVENTS {
         let random = seed.draw(n);
@@ -51,14 +51,15 @@ fn course((ttl, ratio, minimum, gap): (u64, u32, u32, u64), seed: Seed) -> Resul
             Instant::from_nanos(if is_earlier { now.saturating_sub((random >> 12) % (ttl * 2_000_000)) } else { now });
         let line = match random % 8 {
             0..=2 => {
-                window.on_first_attempt(&at);
+                let _ = window.ask(Ask::FIRST, Permit::NONE, &at);
                 "call"
             }
             7 if !permits.is_empty() => {
-                window.release(permits.remove((random >> 40) as usize % permits.len()));
+                let permit = permits.remove((random >> 40) as usize % permits.len());
+                window.settle(permit, End::NeverMade, &at);
                 "returned"
             }
-            _ => match window.try_acquire(FailureKind::Transient, &at) {
+            _ => match window.reserve(FailureKind::Transient, &at) {
                 Some(permit) => {
                     permits.push(permit);
                     "granted"

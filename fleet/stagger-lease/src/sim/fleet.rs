@@ -3,7 +3,7 @@ use core::time::Duration;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use stagger_core::{Budget, Instant};
+use stagger_core::{Guard, Instant};
 use stagger_sim::outage::{FleetConditions, FleetRun, LeaseFigures, StoreFaults};
 
 use super::member::{Answer, Exchange, Lease, Member};
@@ -232,7 +232,7 @@ impl Fleet {
 }
 
 impl FleetRun for Fleet {
-    fn budget(&self, process: u32) -> Option<Arc<dyn Budget>> {
+    fn budget(&self, process: u32) -> Option<Arc<dyn Guard>> {
         let member = self.members.get(process as usize)?.as_ref()?;
         Some(Arc::clone(&member.lease) as _)
     }

@@ -5,8 +5,8 @@ use crate::account::Account;
 use crate::claim::{Claim, Lease as Grant, Limits, Report, Timing};
 use crate::ledger::Ledger;
 use crate::process::{Change, Process, first_spread, reconnect_delay};
-use stagger_core::guard::{Budget, BudgetPermit, Now};
-use stagger_core::{FailureKind, Outcome, Seed};
+use stagger_core::guard::{End, Guard, Now, Permit};
+use stagger_core::{FailureKind, Seed};
 
 use super::tokens::LeasedTokens;
 
@@ -32,21 +32,28 @@ impl Lease {
     }
 }
 
-impl Budget for Lease {
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        self.limits.try_acquire(&self.ledger, || self.wants_report.store(true, Ordering::Relaxed))
+impl Guard for Lease {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        self.limits.record(&self.ledger, outcome);
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
+        self.limits.reserve(&self.ledger, || self.wants_report.store(true, Ordering::Relaxed))
     }
 
-    fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        self.ledger.release(permit);
+    fn settle(&self, Permit(permit): Permit, end: End<'_>, _: &dyn Now) {
+        match end {
+            End::Made(outcome) => self.limits.record(&self.ledger, outcome),
+            End::NeverMade => self.ledger.release(permit),
+        }
     }
 
     fn available(&self) -> Option<u64> {
         self.limits.available(&self.ledger)
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 }
 

@@ -10,7 +10,7 @@ use stagger_lease::admission::shares::WHOLE;
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::keys::{AdmissionKeys, admission_keys};
-use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
+use crate::registry::{FleetHandle, GuardHandle, Registry, Target};
 
 /// Admission control with one virtual queue for all servers behind a balancer: a client that one server rejects returns
 /// at its reserved time to any of them.
@@ -204,7 +204,7 @@ pub(crate) struct AdmissionTarget {
     pub(crate) queue: Queue,
 }
 
-impl Guard for AdmissionTarget {
+impl Target for AdmissionTarget {
     fn name(&self) -> &str {
         &self.name
     }

@@ -3,13 +3,13 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
+use stagger::Instant;
 use stagger::breaker::{BreakerState, CircuitBreaker, Evidence, TransitionCause};
-use stagger::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Now};
-use stagger::{Instant, Outcome};
+use stagger::guard::{Answer, Ask, End, Guard, Now, Permit};
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::keys::breaker_key;
-use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
+use crate::registry::{FleetHandle, GuardHandle, Registry, Target};
 
 /// A circuit breaker that is advised by those of the other processes: if enough of them are open, this one needs half
 /// of the evidence.
@@ -100,30 +100,30 @@ impl fmt::Debug for SharedBreaker {
     }
 }
 
-impl Breaker for SharedBreaker {
+impl Guard for SharedBreaker {
+    fn name(&self) -> &'static str {
+        self.local().name()
+    }
+
     #[inline]
-    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
-        self.local().admit(now)
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        self.local().ask(ask, held, now)
     }
 
     fn retry_in(&self, now: &dyn Now) -> Duration {
         self.local().retry_in(now)
     }
 
-    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
-        self.local().would_reject(after, now)
+    fn would_refuse(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+        self.local().would_refuse(after, latest, now)
     }
 
     #[inline]
-    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
-        self.local().record(permit, outcome, now);
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        self.local().settle(permit, end, now);
         if self.handle.target.has_changed() {
             self.note();
         }
-    }
-
-    fn set_enforcement(&self, enforcement: Enforcement) {
-        self.local().set_enforcement(enforcement);
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
@@ -171,7 +171,7 @@ pub(crate) struct BreakerTarget {
     pub(crate) noted: AtomicU64,
 }
 
-impl Guard for BreakerTarget {
+impl Target for BreakerTarget {
     fn name(&self) -> &str {
         &self.name
     }

@@ -2,13 +2,13 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::guard::{Limiter, LimiterPermit, Now, QuietPeriod, QuietState, Turn};
+use stagger::guard::{Answer, Ask, End, Guard, Now, Permit, QuietPeriod, QuietState};
 use stagger::{FailureKind, Instant, Outcome, ServerHint};
 
 use crate::error::{SettingsError, SettingsProblem};
 use crate::guards::pause::{Calls, Cause, Pause, PauseClaim};
 use crate::keys::{QuietKeys, quiet_keys};
-use crate::registry::{FleetHandle, Guard, GuardHandle, Registry};
+use crate::registry::{FleetHandle, GuardHandle, Registry, Target};
 use stagger_lease::claim::Timing;
 
 /// One pause for all processes of a fleet: when the server tells one of them to wait, the others learn it with their
@@ -116,8 +116,8 @@ impl SharedQuietPeriod {
     fn note(&self, outcome: &Outcome, now: &dyn Now) {
         let (target, here) = (&self.handle.target, self.handle.fleet.0.now());
         let hint = match outcome {
-            Outcome::Failed { kind: FailureKind::Throttled, hint } => *hint,
-            Outcome::UnsafeToRetry(FailureKind::Throttled) => None,
+            Outcome::Failed { kind: FailureKind::Throttled, hint }
+            | Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint } => *hint,
             _ => return self.note_answer(),
         };
         let (length, cause) = match hint {
@@ -148,42 +148,34 @@ impl fmt::Debug for SharedQuietPeriod {
     }
 }
 
-impl Limiter for SharedQuietPeriod {
+impl Guard for SharedQuietPeriod {
+    fn name(&self) -> &'static str {
+        self.local().name()
+    }
+
     #[inline]
-    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
         self.learn(now);
-        let turn = self.local().admit(permit, latest, now);
-        if !matches!(turn, Turn::Now(_)) {
+        let answer = self.local().ask(ask, held, now);
+        if !matches!(answer, Answer::Go(_)) {
             self.pause().want();
         }
-        turn
+        answer
     }
 
     #[inline]
-    fn admit_if_open(&self) -> Option<LimiterPermit> {
-        if self.pause().to_apply().is_some() { None } else { self.local().admit_if_open() }
-    }
-
-    #[inline]
-    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+    fn would_refuse(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
         self.learn(now);
-        self.local().would_reject(after, latest, now)
+        self.local().would_refuse(after, latest, now)
     }
 
     #[inline]
-    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now) {
-        self.local().record(permit, outcome, now);
-        if !matches!(outcome, Outcome::Success) || self.pause().is_known() {
-            self.note(outcome, now);
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        self.local().settle(permit, end, now);
+        match end {
+            End::Made(outcome) if *outcome != Outcome::Success || self.pause().is_known() => self.note(outcome, now),
+            _ => {}
         }
-    }
-
-    fn release(&self, permit: LimiterPermit) {
-        self.local().release(permit);
-    }
-
-    fn is_current(&self, permit: &LimiterPermit) -> bool {
-        self.pause().to_apply().is_none() && self.local().is_current(permit)
     }
 
     fn retry_in(&self, now: &dyn Now) -> Duration {
@@ -265,7 +257,7 @@ impl QuietTarget {
     }
 }
 
-impl Guard for QuietTarget {
+impl Target for QuietTarget {
     fn name(&self) -> &str {
         &self.name
     }

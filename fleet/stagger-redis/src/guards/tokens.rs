@@ -3,8 +3,8 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::guard::{Budget, BudgetPermit, Now};
-use stagger::{FailureKind, Outcome};
+use stagger::FailureKind;
+use stagger::guard::{End, Guard, Now, Permit};
 use stagger_lease::settings::TokenSettings;
 
 use crate::error::{SettingsError, SettingsProblem};
@@ -82,26 +82,33 @@ impl fmt::Debug for SharedTokens {
     }
 }
 
-impl Budget for SharedTokens {
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+impl Guard for SharedTokens {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
         let target = &self.handle.target;
-        target.limits.try_acquire(&target.ledger, || self.handle.fleet.0.wake.notify_one())
+        target.limits.reserve(&target.ledger, || self.handle.fleet.0.wake.notify_one())
     }
 
     #[inline]
-    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+    fn settle(&self, Permit(permit): Permit, end: End<'_>, _: &dyn Now) {
         let target = &self.handle.target;
-        target.limits.record(&target.ledger, outcome);
-    }
-
-    fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        self.handle.target.ledger.release(permit);
+        match end {
+            End::Made(outcome) => target.limits.record(&target.ledger, outcome),
+            End::NeverMade => target.ledger.release(permit),
+        }
     }
 
     /// Returns how many retries this process can make with the tokens that it holds.
     fn available(&self) -> Option<u64> {
         let target = &self.handle.target;
         target.limits.available(&target.ledger)
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 }
 

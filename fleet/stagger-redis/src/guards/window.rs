@@ -3,8 +3,8 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::guard::{Budget, BudgetPermit, Now};
-use stagger::{FailureKind, Outcome, Ratio};
+use stagger::guard::{Answer, Ask, End, Guard, Now, Permit};
+use stagger::{FailureKind, Ratio};
 use stagger_lease::claim;
 use stagger_lease::window::settings::WindowSettings;
 
@@ -91,27 +91,37 @@ impl fmt::Debug for SharedWindow {
     }
 }
 
-impl Budget for SharedWindow {
-    #[inline]
-    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
-        self.handle.target.ledger.earn(1);
-        BudgetPermit::NONE
-    }
-
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        claim::try_acquire(&self.handle.target.ledger, 1, || self.handle.fleet.0.wake.notify_one())
+impl Guard for SharedWindow {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
     #[inline]
-    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
+    fn ask(&self, ask: Ask, held: Permit, _: &dyn Now) -> Answer {
+        if ask.is_first {
+            self.handle.target.ledger.earn(1);
+        }
+        Answer::Go(held)
+    }
 
-    fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        self.handle.target.ledger.release(permit);
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
+        claim::reserve(&self.handle.target.ledger, 1, || self.handle.fleet.0.wake.notify_one())
+    }
+
+    #[inline]
+    fn settle(&self, Permit(permit): Permit, end: End<'_>, _: &dyn Now) {
+        if end == End::NeverMade {
+            self.handle.target.ledger.release(permit);
+        }
     }
 
     /// Returns how many retries this process may make.
     fn available(&self) -> Option<u64> {
         Some(self.handle.target.ledger.held())
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stagger::breaker::{BreakerState, CircuitBreaker};
-use stagger::guard::Breaker as _;
+use stagger::guard::{Answer, Ask, End, Guard as _, Permit};
 use stagger::{Instant, Outcome, Seed};
 use stagger_lease::claim::{Report, SECOND, Timing};
 
@@ -120,12 +120,12 @@ impl Fleet {
                 let member = &mut self.members[index];
                 if (self.now + 13 * index as u64).is_multiple_of(member.every) {
                     member.calls += 1;
-                    match member.breaker.admit(&now) {
-                        Err(_) => member.rejected += 1,
-                        Ok(permit) => {
+                    match member.breaker.ask(Ask::FIRST, Permit::NONE, &now) {
+                        Answer::No { .. } | Answer::Wait { .. } => member.rejected += 1,
+                        Answer::Go(permit) => {
                             member.failed += u64::from(fails);
                             let outcome = if fails { Outcome::TRANSIENT } else { Outcome::Success };
-                            member.breaker.record(permit, &outcome, &now);
+                            member.breaker.settle(permit, End::Made(&outcome), &now);
                         }
                     }
                     if member.breaker.state() == BreakerState::Open {

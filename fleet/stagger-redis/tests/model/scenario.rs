@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::guard::{Limiter, LimiterPermit, QuietPeriod, Turn};
+use stagger::guard::{Answer, Ask, End, Guard, Permit, QuietPeriod};
 use stagger::{Instant, Outcome, ServerHint};
 
 use super::quiet::{Fault, Processes, StoredPause};
@@ -39,12 +39,12 @@ struct Member {
     is_dead: bool,
     makes_calls: bool,
     waiting: Vec<Waiting>,
-    in_flight: Vec<(u64, LimiterPermit, Outcome, u32)>,
+    in_flight: Vec<(u64, Permit, Outcome, u32)>,
 }
 
 struct Waiting {
     due: u64,
-    permit: LimiterPermit,
+    permit: Permit,
     attempts: u32,
 }
 
@@ -98,36 +98,36 @@ impl Fleet {
         // Every process has a clock of its own.
         let now = Instant::from_nanos((at + 1_000_000 * (index as u64 + 1)) * 1_000_000);
         for (_, permit, outcome, attempts) in member.in_flight.extract_if(.., |call| call.0 <= at) {
-            member.guard.record(permit, &outcome, &now);
+            member.guard.settle(permit, End::Made(&outcome), &now);
             match outcome {
                 Outcome::Failed { .. } if attempts == ATTEMPTS => self.failed += 1,
                 Outcome::Failed { hint, .. } => {
                     let Some(ServerHint::AtLeast(after)) = hint else { continue };
                     let due = at + after.as_millis() as u64;
-                    member.waiting.push(Waiting { due, permit: LimiterPermit::NONE, attempts });
+                    member.waiting.push(Waiting { due, permit: Permit::NONE, attempts });
                 }
                 _ => {}
             }
         }
         if member.makes_calls && at % EVERY == index as u64 * 10 {
-            member.waiting.push(Waiting { due: at, permit: LimiterPermit::NONE, attempts: 0 });
+            member.waiting.push(Waiting { due: at, permit: Permit::NONE, attempts: 0 });
         }
         for call in core::mem::take(&mut member.waiting) {
             if call.due > at {
                 member.waiting.push(call);
                 continue;
             }
-            match member.guard.admit(call.permit, None, &now) {
-                Turn::Now(permit) => {
+            match member.guard.ask(Ask::FIRST, call.permit, &now) {
+                Answer::Go(permit) => {
                     let outcome = answer(at, index);
                     self.log.push((at, index, outcome != Outcome::Success));
                     member.in_flight.push((at + LATENCY, permit, outcome, call.attempts + 1));
                 }
-                Turn::Wait { after, permit } => {
+                Answer::Wait { after, permit } => {
                     let due = at + after.as_micros().div_ceil(1_000).max(1) as u64;
                     member.waiting.push(Waiting { due, permit, attempts: call.attempts });
                 }
-                Turn::Rejected { .. } => self.failed += 1,
+                Answer::No { .. } => self.failed += 1,
             }
         }
         if self.has_store && (at >= member.reports_at || member.target.pause.has_news()) {
@@ -313,7 +313,7 @@ async fn a_pause_that_nobody_waits_for_is_forgotten() {
     fleet.members.iter_mut().for_each(|member| {
         member.makes_calls = false;
         for call in member.waiting.drain(..) {
-            member.guard.release(call.permit);
+            member.guard.settle(call.permit, End::NeverMade, &Instant::ZERO);
         }
     });
     fleet.run_until(20_000, |_, _| Outcome::Success).await;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use stagger::breaker::{BreakerState, Evidence};
-use stagger::guard::Breaker as _;
+use stagger::guard::{Answer, Ask, End, Guard as _, Permit};
 use stagger::{Instant, Outcome};
 use stagger_redis::{Fleet, FleetEvent, SharedBreaker};
 
@@ -14,8 +14,8 @@ const NOW: Instant = Instant::ZERO;
 
 fn fail(breaker: &SharedBreaker, times: usize) {
     for _ in 0..times {
-        let permit = breaker.admit(&NOW).unwrap();
-        breaker.record(permit, &Outcome::TRANSIENT, &NOW);
+        let Answer::Go(permit) = breaker.ask(Ask::FIRST, Permit::NONE, &NOW) else { panic!("the breaker is closed") };
+        breaker.settle(permit, End::Made(&Outcome::TRANSIENT), &NOW);
     }
 }
 

@@ -3,10 +3,9 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use stagger::Budget as _;
 use stagger::FailureKind;
+use stagger::Guard as _;
 use stagger::Instant;
-use stagger::budget::Unlimited;
 use stagger::control::RetryControls;
 use stagger_kit::{Port, Signal};
 use stagger_redis::{ControlStore, ControlStoreError, Fleet, FleetEvent};
@@ -25,8 +24,8 @@ async fn what_is_set_once_is_in_force_in_every_process_within_a_period_and_a_rou
     let mut redis = Redis::start(&[]);
     let processes = [(); 2].map(|()| RetryControls::new());
     let fleets = processes.each_ref().map(|controls| fleet(&redis.url(), controls));
-    let budgets = processes.each_ref().map(|controls| controls.budget("api", Unlimited));
-    let granted = |index: usize| budgets[index].try_acquire(FailureKind::Transient, &Instant::ZERO).is_some();
+    let targets = processes.each_ref().map(|controls| controls.control("api"));
+    let granted = |index: usize| targets[index].reserve(FailureKind::Transient, &Instant::ZERO).is_some();
     until(|| fleets.iter().all(|fleet| fleet.controls_snapshot().unwrap().unconfirmed.is_some())).await;
     assert!(granted(0) && granted(1));
     assert_eq!(fleets[0].controls_snapshot().unwrap().version, 0);

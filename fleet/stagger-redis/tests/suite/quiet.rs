@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use stagger::guard::{Limiter as _, LimiterPermit, QuietPeriod, Turn};
+use stagger::guard::{Answer, Ask, End, Guard as _, Permit, QuietPeriod};
 use stagger::time::{Clock as _, SystemClock};
 use stagger::{Outcome, ServerHint};
 use stagger_kit::{Port, Signal};
@@ -15,7 +15,7 @@ use super::worker::{Redis, documented_user};
 /// Tells a process to wait, as a server would.
 fn tell(quiet: &SharedQuietPeriod, millis: u64) {
     let hint = ServerHint::AtLeast(Duration::from_millis(millis));
-    quiet.record(LimiterPermit::NONE, &Outcome::throttled(Some(hint)), &SystemClock.now());
+    quiet.settle(Permit::NONE, End::Made(&Outcome::throttled(Some(hint))), &SystemClock.now());
 }
 
 /// Returns for how long a call that asks now waits.
@@ -24,14 +24,14 @@ fn wait(quiet: &SharedQuietPeriod) -> Duration {
 }
 
 /// Starts a call, if one may start.
-fn start(quiet: &SharedQuietPeriod) -> Option<LimiterPermit> {
-    match quiet.admit(LimiterPermit::NONE, None, &SystemClock.now()) {
-        Turn::Now(permit) => Some(permit),
-        Turn::Wait { permit, .. } => {
-            quiet.release(permit);
+fn start(quiet: &SharedQuietPeriod) -> Option<Permit> {
+    match quiet.ask(Ask::FIRST, Permit::NONE, &SystemClock.now()) {
+        Answer::Go(permit) => Some(permit),
+        Answer::Wait { permit, .. } => {
+            quiet.settle(permit, End::NeverMade, &SystemClock.now());
             None
         }
-        Turn::Rejected { .. } => None,
+        Answer::No { .. } => None,
     }
 }
 
@@ -72,7 +72,7 @@ async fn what_one_process_is_told_holds_the_other_within_a_second_and_one_probe_
     }
     let (prober, permit) = probes.pop().unwrap();
     assert!(probes.is_empty());
-    guards[prober].record(permit, &Outcome::Success, &SystemClock.now());
+    guards[prober].settle(permit, End::Made(&Outcome::Success), &SystemClock.now());
     let answered = tokio::time::Instant::now();
     until(|| start(&guards[1 - prober]).is_some()).await;
     assert!(answered.elapsed() < Duration::from_millis(2_800), "{:?}", answered.elapsed());
@@ -132,12 +132,12 @@ async fn quiet_periods_need_the_documented_commands_only() {
     until(|| fleet.snapshot().reports > 0).await;
     // A pause that is decided, one that is told, its probe and its end.
     for _ in 0..20 {
-        quiet.record(LimiterPermit::NONE, &Outcome::throttled(None), &SystemClock.now());
+        quiet.settle(Permit::NONE, End::Made(&Outcome::throttled(None)), &SystemClock.now());
     }
     tell(&quiet, 1_000);
     until(|| !quiet.remaining().is_zero() || fleet.snapshot().failures > 0).await;
     until(|| start(&quiet).is_some()).await;
-    quiet.record(LimiterPermit::NONE, &Outcome::Success, &SystemClock.now());
+    quiet.settle(Permit::NONE, End::Made(&Outcome::Success), &SystemClock.now());
     let reports = fleet.snapshot().reports;
     until(|| fleet.snapshot().reports > reports + 2).await;
     assert_eq!(fleet.snapshot().failures, 0);

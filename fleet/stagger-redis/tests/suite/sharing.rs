@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use stagger::guard::Budget as _;
+use stagger::guard::{End, Guard as _, Permit};
 use stagger::{FailureKind, Instant};
 use stagger_kit::Port;
 use stagger_redis::{Fleet, FleetEvent, SettingsProblem, SharedTokens};
@@ -13,7 +13,7 @@ use super::worker::Redis;
 const NOW: Instant = Instant::ZERO;
 
 fn retries(tokens: &SharedTokens) -> u64 {
-    let granted = || tokens.try_acquire(FailureKind::Transient, &NOW);
+    let granted = || tokens.reserve(FailureKind::Transient, &NOW);
     core::iter::repeat_with(granted).take_while(Option::is_some).count() as u64
 }
 
@@ -61,7 +61,7 @@ async fn a_lease_is_handed_back_when_its_last_handle_is_dropped() {
     let (first, second) = (build(&one), build(&other));
     // The first takes the whole bucket and spends one half of it.
     until(|| {
-        let _ = first.try_acquire(FailureKind::Transient, &NOW);
+        let _ = first.reserve(FailureKind::Transient, &NOW);
         first.snapshot().held >= 40
     })
     .await;
@@ -218,19 +218,19 @@ async fn the_cost_of_a_retry() {
         // What is asked for is the demand, of which the next lease is twice as much. A lease in hand is left for the
         // measurement.
         for _ in 0..if is_enough { 0 } else { RETRIES } {
-            let _ = tokens.try_acquire(FailureKind::Transient, &NOW);
+            let _ = tokens.reserve(FailureKind::Transient, &NOW);
         }
         is_enough
     })
     .await;
     let begun = std::time::Instant::now();
     for _ in 0..RETRIES {
-        assert!(tokens.try_acquire(FailureKind::Transient, &NOW).is_some());
+        assert!(tokens.reserve(FailureKind::Transient, &NOW).is_some());
     }
     println!("with a lease in hand: {:?} per retry", begun.elapsed() / RETRIES);
     let begun = std::time::Instant::now();
     for _ in 0..RETRIES {
-        tokens.record(stagger::guard::BudgetPermit::NONE, &stagger::Outcome::Success, &NOW);
+        tokens.settle(Permit::NONE, End::Made(&stagger::Outcome::Success), &NOW);
     }
     println!("a success: {:?}", begun.elapsed() / RETRIES);
     redis.server.running().unwrap().signal(stagger_kit::Signal::STOP).unwrap();
@@ -238,7 +238,7 @@ async fn the_cost_of_a_retry() {
     let mut took: Vec<_> = (0..RETRIES)
         .map(|_| {
             let begun = std::time::Instant::now();
-            let _ = tokens.try_acquire(FailureKind::Transient, &NOW);
+            let _ = tokens.reserve(FailureKind::Transient, &NOW);
             begun.elapsed()
         })
         .collect();

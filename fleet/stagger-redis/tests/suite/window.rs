@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger::guard::Budget as _;
+use stagger::guard::{Ask, End, Guard as _, Permit};
 use stagger::{FailureKind, Instant, Ratio};
 use stagger_kit::Port;
 use stagger_redis::{Fleet, SettingsProblem, SharedWindow};
@@ -18,12 +18,12 @@ fn build(fleet: &Fleet) -> SharedWindow {
 
 fn calls(window: &SharedWindow, calls: usize) {
     for _ in 0..calls {
-        let _ = window.on_first_attempt(&NOW);
+        let _ = window.ask(Ask::FIRST, Permit::NONE, &NOW);
     }
 }
 
 fn retries(window: &SharedWindow) -> u64 {
-    let granted = || window.try_acquire(FailureKind::Transient, &NOW);
+    let granted = || window.reserve(FailureKind::Transient, &NOW);
     core::iter::repeat_with(granted).take_while(Option::is_some).count() as u64
 }
 
@@ -74,10 +74,10 @@ async fn without_a_store_a_process_has_a_share_of_its_own_calls() {
     let permit = {
         calls(&window, 10);
         until(|| window.snapshot().held > 0).await;
-        window.try_acquire(FailureKind::Transient, &NOW).unwrap()
+        window.reserve(FailureKind::Transient, &NOW).unwrap()
     };
     assert_eq!(window.available(), Some(0));
-    window.release(permit);
+    window.settle(permit, End::NeverMade, &NOW);
     assert_eq!(window.available(), Some(1));
 }
 

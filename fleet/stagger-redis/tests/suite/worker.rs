@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::env;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use stagger::guard::{Budget, BudgetPermit};
+use stagger::guard::{Ask, End, Guard, Permit};
 use stagger::{FailureKind, Outcome};
 use stagger_kit::{Finished, Port, Program, Ready, Running, Server, User};
 use stagger_redis::{Fleet, FleetEvent};
@@ -192,7 +192,7 @@ async fn work(url: &str, seconds: f64, processes: u32, calls: Calls) {
         _ => println!("\nfleet-restored {}", micros()),
     });
     let fleet = fleet.build().unwrap();
-    let budget: Box<dyn Budget> = if env::var_os("FLEET_WINDOW").is_some() {
+    let budget: Box<dyn Guard> = if env::var_os("FLEET_WINDOW").is_some() {
         Box::new(fleet.window("payments").build().unwrap())
     } else {
         let tokens =
@@ -205,18 +205,18 @@ async fn work(url: &str, seconds: f64, processes: u32, calls: Calls) {
     let mut tick = tokio::time::interval(Duration::from_millis(5));
     while begun.elapsed().as_secs_f64() < seconds {
         tick.tick().await;
-        let _ = budget.on_first_attempt(&now);
+        let _ = budget.ask(Ask::FIRST, Permit::NONE, &now);
         if matches!(calls, Calls::Succeed) {
-            budget.record(BudgetPermit::NONE, &Outcome::Success, &now);
+            budget.settle(Permit::NONE, End::Made(&Outcome::Success), &now);
             continue;
         }
         for _ in 0..3 {
             let asked = Instant::now();
-            let granted = budget.try_acquire(FailureKind::Transient, &now);
+            let granted = budget.reserve(FailureKind::Transient, &now);
             took.push(u64::try_from(asked.elapsed().as_micros()).unwrap());
             let Some(permit) = granted else { break };
             println!("\nfleet-retry {}", micros());
-            budget.record(permit, &Outcome::TRANSIENT, &now);
+            budget.settle(permit, End::Made(&Outcome::TRANSIENT), &now);
         }
     }
     took.sort_unstable();

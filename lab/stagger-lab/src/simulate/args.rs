@@ -10,6 +10,7 @@ use serde::Deserialize;
 use stagger_report::storm::OutputArgs;
 use stagger_terminal::policy_args::PolicyArgs;
 
+use super::guards::settings_help;
 use super::incident::Incident;
 use super::settings::MAX_SEEDS;
 
@@ -29,28 +30,7 @@ Examples:
   stagger simulate outage virtualservice.yaml --rate 900/s
   stagger simulate system three-tiers.toml --seeds 16 -o system.html
   stagger simulate @incident/aws-2025-10",
-    after_help = "\
-Settings of guards:
-  tokens        capacity, initial, cost, transient-cost, throttled-cost,
-                local-cost, reward, refund, refill
-  window        ttl, ratio, min-per-second
-  lifetime      ratio, bootstrap
-  throttle      max-tokens, token-ratio
-  concurrent    ratio, floor
-  adaptive      multiplier, window, max-rejection-probability, min-requests
-  success-rate  ratio, last
-  breaker       consecutive, failure-ratio, slow-ratio, slow-after, window,
-                min-calls, open, probes, healthy-probes, probe-wait
-  quiet         mode, trigger, max, max-wait, max-waiting, probe-wait
-  pacer         mode, max-wait, max-waiting
-  lease         tokens, initial, cost, reward, refill, expected
-
-A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a \
-trailing `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains \
-the runs that have finished.
-
-Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot \
-be read or written; 130 after Ctrl-C, 143 after SIGTERM."
+    after_help = after_help(),
 )]
 pub struct SimulateArgs {
     /// Scenario to simulate, or a published incident [default: reconnect]
@@ -360,6 +340,18 @@ impl SettingArgs {
             ("store-cut", &self.store_cut),
         ]
     }
+}
+
+/// Returns what stands below the options.
+fn after_help() -> String {
+    const REST: &str = "\
+A setting that the scenario does not have is an error. Assertions use the metric names of the JSON document; a \
+trailing `_s` may be omitted. The same seed produces the same files, byte for byte. After Ctrl-C, the report contains \
+the runs that have finished.
+
+Exit status: 0 on success; 1 if an assertion fails; 2 for a usage error or an invalid scenario; 125 if a file cannot \
+be read or written; 130 after Ctrl-C, 143 after SIGTERM.";
+    format!("{}\n\n{REST}", settings_help())
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 mod args;
 mod command;
-mod guard_kinds;
 mod guards;
 mod incident;
 mod race;

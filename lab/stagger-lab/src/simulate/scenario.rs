@@ -11,7 +11,7 @@ use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
 use stagger_terminal::output::error::CliError;
 
 use super::args::ScenarioKind;
-use super::guard_kinds::ratio;
+use super::guards::ratio;
 use super::guards::{Guards, parse_list};
 use super::settings::Settings;
 use super::strategy::Strategy;

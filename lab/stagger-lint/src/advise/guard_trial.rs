@@ -136,7 +136,7 @@ fn leave_a_single_call(guards: DefaultGuards, policy: &Policy, seed: Seed) -> bo
                 permit = next;
             }
             decision => {
-                return !matches!(decision, Decision::Stop(StopReason::Budget | StopReason::Breaker));
+                return !matches!(decision, Decision::Stop(StopReason::Guard(_)));
             }
         }
     }

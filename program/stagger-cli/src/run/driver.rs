@@ -69,7 +69,8 @@ impl Driver<'_> {
         retry: &mut RetryMachine<'_>,
     ) -> Result<(RunExit, Option<StopReason>), CliError> {
         let clock = self.context.clock;
-        let guards = self.budget.map_or(Guards::none(), |budget| Guards::none().budget(budget));
+        let budget = self.budget.map(SharedBudget::guard);
+        let guards = Guards::of(budget.as_slice());
         let spread = retry.spread(|| clock.now());
         if !spread.is_zero() {
             self.context.logger.log(&Event::Spread { wait: spread });
@@ -88,7 +89,7 @@ impl Driver<'_> {
                     self.context.logger.note(&message);
                     return Ok((RunExit::Code(TIMEOUT_CODE), Some(StopReason::Deadline)));
                 }
-                // Only a circuit breaker rejects an attempt otherwise, and there is none.
+                // A budget rejects no attempt.
                 Err(stop) => return Ok((RunExit::Code(RUN_FAILURE), Some(stop))),
             };
             let count = self.count(retry.attempt());
@@ -127,7 +128,7 @@ impl Driver<'_> {
                 None => self.sleep_until(ended_at.saturating_add(after), next_count)?,
             };
             if let Some(caught) = caught {
-                guards.release(permit);
+                guards.release(permit, || clock.now());
                 self.warn_about_budget();
                 return Ok(interrupted(caught));
             }

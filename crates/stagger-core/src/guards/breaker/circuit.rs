@@ -7,7 +7,7 @@ use super::state::{
 };
 use super::transitions::Transitions;
 use super::window::{Mark, Record, Tally};
-use crate::guards::guard::{Breaker, BreakerOpen, BreakerPermit, Enforcement};
+use crate::guards::guard::{Answer, Ask, End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{Ordering, fence};
 use crate::numbers::instant::{Instant, nanos};
@@ -45,7 +45,7 @@ const MIN_RETRY_IN: u64 = 1_000_000;
 /// # Costs
 ///
 /// Shared by reference between any number of threads, lock-free, no allocation. While it is closed,
-/// [`admit`](Breaker::admit) is one load; it reads the clock only if there is a rule about slow calls. A success is one
+/// [`ask`](Guard::ask) is one load; it reads the clock only if there is a rule about slow calls. A success is one
 /// more load, unless failures came just before it. With a [`Window`](super::Window) it is a compare-and-swap on a word
 /// that all threads share, and a window of time also reads the clock. During the few nanoseconds of a change of state,
 /// calls are rejected.
@@ -53,7 +53,7 @@ const MIN_RETRY_IN: u64 = 1_000_000;
 /// # When not to use it
 ///
 /// It rejects healthy calls together with the failing ones: for a server that sheds part of its load, or a target that
-/// is many servers, use a [`Budget`](crate::Budget). It has no effect for a client that makes fewer calls in an open
+/// is many servers, use a [budget](crate::budget). It has no effect for a client that makes fewer calls in an open
 /// time than it takes to trip.
 pub struct CircuitBreaker {
     states: Transitions,
@@ -122,12 +122,6 @@ impl CircuitBreaker {
         self.states.command(Mode::Closed, now.now().as_nanos());
     }
 
-    /// Sets whether rejections are enforced, without a change of state. If they are not, calls that would have been
-    /// rejected are admitted, and their results do not count.
-    pub fn set_enforcement(&self, enforcement: Enforcement) {
-        self.states.ledger().enforcement.set(enforcement as u64);
-    }
-
     /// Sets how much the breaker must have seen itself before a rule trips it, without a change of state. With
     /// [`Evidence::Half`], advice that the server is down, for instance from other processes, lets it open earlier, and
     /// never against its own view: it opens with the next result if half of what a rule asks for is there.
@@ -140,37 +134,27 @@ impl CircuitBreaker {
     pub fn evidence(&self) -> Evidence {
         Evidence::from_code(self.states.ledger().evidence.get())
     }
-
-    /// Returns whether rejections are enforced.
-    #[must_use]
-    pub fn enforcement(&self) -> Enforcement {
-        let seen = self.states.ledger().enforcement.get();
-        Enforcement::ALL.iter().copied().find(|&enforcement| enforcement as u64 == seen).unwrap_or_default()
-    }
 }
 
-impl Breaker for CircuitBreaker {
+impl Guard for CircuitBreaker {
+    fn name(&self) -> &'static str {
+        "breaker"
+    }
+
     #[inline]
-    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
+    fn ask(&self, _: Ask, _: Permit, now: &dyn Now) -> Answer {
         let state = self.states.load();
         // Reading the clock is left to the slow path, so that nothing has to be kept across it here.
         if state.mode() == Mode::Closed && self.rules.slow.is_none() {
-            Ok(permit(state.generation(), 0))
+            Answer::Go(permit(state.generation(), 0))
         } else {
             self.admit_slowly(now)
         }
     }
 
-    fn retry_in(&self, now: &dyn Now) -> Duration {
-        match self.enforcement() {
-            Enforcement::Enforced => Duration::from_nanos(self.time_until_admission(now).unwrap_or(0)),
-            Enforcement::Observed | Enforcement::Off => Duration::ZERO,
-        }
-    }
-
-    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
+    fn would_refuse(&self, after: Duration, _: Option<Instant>, now: &dyn Now) -> bool {
         let state = self.states.load();
-        if state.mode() == Mode::Closed || self.enforcement() != Enforcement::Enforced {
+        if state.mode() == Mode::Closed {
             return false;
         }
         let Some(left) = self.time_until_admission(now) else { return false };
@@ -183,7 +167,12 @@ impl Breaker for CircuitBreaker {
     }
 
     #[inline]
-    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        // An attempt that was not made says as little as one that was cancelled; a probe frees its place.
+        let outcome = match end {
+            End::Made(outcome) => outcome,
+            End::NeverMade => &Outcome::Cancelled,
+        };
         let is_closed_and_clean = self.states.is_at(PackedState::new(Mode::Closed, generation_of(&permit)));
         if is_closed_and_clean && matches!(outcome, Outcome::Success) && self.states.record().is_nothing() {
             return;
@@ -191,14 +180,12 @@ impl Breaker for CircuitBreaker {
         self.record_slowly(&permit, outcome, now);
     }
 
-    fn set_enforcement(&self, enforcement: Enforcement) {
-        Self::set_enforcement(self, enforcement);
+    fn retry_in(&self, now: &dyn Now) -> Duration {
+        Duration::from_nanos(self.time_until_admission(now).unwrap_or(0))
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
-        self.enforcement() == Enforcement::Enforced
-            && self.evidence() == Evidence::Full
-            && self.states.is_as_new(now.now().as_nanos())
+        self.evidence() == Evidence::Full && self.states.is_as_new(now.now().as_nanos())
     }
 
     fn fresh(&self) -> Option<Self> {
@@ -218,7 +205,6 @@ impl CircuitBreaker {
         BreakerSnapshot {
             state: state_of(state.mode()),
             cause: TransitionCause::of(ledger.cause.get()),
-            enforcement: self.enforcement(),
             evidence: self.evidence(),
             transitions,
             since: if transitions > 0 { Some(Instant::from_nanos(ledger.since.get())) } else { None },
@@ -233,33 +219,32 @@ impl CircuitBreaker {
                 _ => None,
             },
             rejections: ledger.rejections.get(),
-            would_have_rejected: ledger.would_have_rejected.get(),
         }
     }
 }
 
 /// Admission: what happens when a call wants to begin.
 impl CircuitBreaker {
-    fn permit(&self, state: PackedState, now: &dyn Now) -> BreakerPermit {
+    fn permit(&self, state: PackedState, now: &dyn Now) -> Permit {
         // The clock is read only if there is a rule about slow calls.
         let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
         permit(state.generation(), start)
     }
 
-    /// Admits or rejects a call in any state. Not inlined: `admit` handles the usual call.
+    /// Admits or rejects a call in any state. Not inlined: `ask` handles the usual call.
     #[inline(never)]
-    fn admit_slowly(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
+    fn admit_slowly(&self, now: &dyn Now) -> Answer {
         let ledger = self.states.ledger();
         loop {
             let state = self.states.load();
             match state.mode() {
-                Mode::Closed => return Ok(self.permit(state, now)),
-                Mode::ForcedClosed => return Ok(BreakerPermit::NONE),
+                Mode::Closed => return Answer::Go(self.permit(state, now)),
+                Mode::ForcedClosed => return Answer::Go(Permit::NONE),
                 Mode::Open => {
                     let at = now.now().as_nanos();
                     if at >= ledger.until.get() {
                         match self.states.half_open(state, at) {
-                            true => return Ok(permit(state.next_generation(), at)),
+                            true => return Answer::Go(permit(state.next_generation(), at)),
                             false => continue,
                         }
                     }
@@ -271,7 +256,7 @@ impl CircuitBreaker {
                         // for a long time.
                         ledger.probed.raise(at);
                         match self.states.swap(state, state.with_probe()) {
-                            true => return Ok(permit(state.generation(), at)),
+                            true => return Answer::Go(permit(state.generation(), at)),
                             false => continue,
                         }
                     }
@@ -290,15 +275,8 @@ impl CircuitBreaker {
                 Mode::ForcedOpen | Mode::Changing => {}
             }
             let Some(left) = self.time_until_admission(now) else { continue };
-            match self.enforcement() {
-                Enforcement::Enforced => {
-                    ledger.rejections.increment();
-                    return Err(BreakerOpen { retry_in: Duration::from_nanos(left) });
-                }
-                Enforcement::Observed => ledger.would_have_rejected.increment(),
-                Enforcement::Off => {}
-            }
-            return Ok(BreakerPermit::NONE);
+            ledger.rejections.increment();
+            return Answer::No { retry_in: Duration::from_nanos(left) };
         }
     }
 
@@ -342,9 +320,9 @@ impl CircuitBreaker {
 
 /// Results: what happens when a call ends.
 impl CircuitBreaker {
-    /// Records a result in any state. Not inlined: `record` handles the usual success.
+    /// Records a result in any state. Not inlined: `settle` handles the usual success.
     #[inline(never)]
-    fn record_slowly(&self, permit: &BreakerPermit, outcome: &Outcome, now: &dyn Now) {
+    fn record_slowly(&self, permit: &Permit, outcome: &Outcome, now: &dyn Now) {
         let state = self.states.load();
         // The result of a call that another state admitted says nothing about this one.
         if generation_of(permit) != state.generation() {

@@ -1,6 +1,6 @@
 use super::state::{Evidence, Probe, TransitionCause, age_of};
 use super::window::{Mark, Tally};
-use crate::guards::guard::BreakerPermit;
+use crate::guards::guard::Permit;
 use crate::numbers::ratio::Ratio;
 use crate::outcome::{Outcome, ServerHealth};
 
@@ -28,7 +28,7 @@ pub(super) struct SlowRule {
 
 impl Rules {
     /// Classifies a call. `None` says nothing about the server. Reads the clock if there is a rule about slow calls.
-    pub(super) fn mark(&self, permit: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
+    pub(super) fn mark(&self, permit: &Permit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
         let failed = match outcome.verdict() {
             ServerHealth::Healthy => false,
             ServerHealth::Ailing => true,

@@ -1,7 +1,7 @@
 //! The states of a breaker: as metrics show them, and packed into one word, so that every change is one
 //! compare-and-swap.
 
-use crate::guards::guard::{BreakerPermit, Enforcement};
+use crate::guards::guard::Permit;
 use crate::numbers::instant::Instant;
 use crate::numbers::message::words;
 
@@ -94,8 +94,6 @@ pub struct BreakerSnapshot {
     pub state: BreakerState,
     /// What caused the state.
     pub cause: TransitionCause,
-    /// Whether rejections are enforced.
-    pub enforcement: Enforcement,
     /// How much the breaker must have seen itself before a rule trips it.
     pub evidence: Evidence,
     /// How many changes of state there have been. Polling it misses none.
@@ -119,8 +117,6 @@ pub struct BreakerSnapshot {
     pub next_probe: Option<Instant>,
     /// How many calls it has rejected since it was created.
     pub rejections: u64,
-    /// How many calls it would have rejected while its rejections were only observed.
-    pub would_have_rejected: u64,
 }
 
 /// The mode of a breaker.
@@ -181,7 +177,7 @@ impl PackedState {
         }
     }
 
-    /// Returns the generation, from 1. It is never 0, which is the generation of [`BreakerPermit::NONE`].
+    /// Returns the generation, from 1. It is never 0, which is the generation of [`Permit::NONE`].
     #[inline]
     pub(super) const fn generation(self) -> u64 {
         self.0 >> MODE_BITS & LAST_GENERATION
@@ -258,19 +254,19 @@ const START_BITS: u32 = 48;
 const START: u64 = (1 << START_BITS) - 1;
 
 #[inline]
-pub(super) const fn permit(generation: u64, start: u64) -> BreakerPermit {
-    BreakerPermit(generation << START_BITS | start & START)
+pub(super) const fn permit(generation: u64, start: u64) -> Permit {
+    Permit(generation << START_BITS | start & START)
 }
 
 /// Returns the generation of the state that issued this permit; 0 for none.
 #[inline]
-pub(super) const fn generation_of(permit: &BreakerPermit) -> u64 {
+pub(super) const fn generation_of(permit: &Permit) -> u64 {
     permit.0 >> START_BITS
 }
 
 /// Returns how long ago the permit was issued, in nanoseconds: exact up to 39 hours, half of what the start can hold. A
 /// clock that stepped backwards yields zero.
-pub(super) const fn age_of(permit: &BreakerPermit, now: u64) -> u64 {
+pub(super) const fn age_of(permit: &Permit, now: u64) -> u64 {
     let age = now.wrapping_sub(permit.0) & START;
     if age > START / 2 { 0 } else { age }
 }
@@ -317,7 +313,7 @@ mod tests {
     #[test]
     fn generations_skip_the_one_of_no_permit() {
         assert_eq!(PackedState::new(Mode::Open, LAST_GENERATION).next_generation(), 1);
-        assert_eq!(generation_of(&BreakerPermit::NONE), 0);
+        assert_eq!(generation_of(&Permit::NONE), 0);
         assert_eq!(generation_of(&permit(LAST_GENERATION, u64::MAX)), LAST_GENERATION);
     }
 

@@ -192,9 +192,6 @@ pub(super) struct Ledger {
     slow: LedgerCell,
     pub(super) consecutive: LedgerCell,
     pub(super) rejections: LedgerCell,
-    pub(super) would_have_rejected: LedgerCell,
-    /// An [`Enforcement`](crate::guard::Enforcement), as a number.
-    pub(super) enforcement: LedgerCell,
     /// An [`Evidence`](super::Evidence), as a number.
     pub(super) evidence: LedgerCell,
 }

@@ -3,19 +3,19 @@ use core::time::Duration;
 use super::BudgetError;
 use super::BudgetProblem::{Multiplier, RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Answer, Ask, End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::random::Seed;
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome, ServerHealth};
+use crate::outcome::{FailureKind, ServerHealth};
 
 /// Client-side throttling of the SRE book: the fewer requests the server accepts, the more retries are rejected, at
 /// random.
 ///
 /// ```text
-/// try_acquire: rejected with the probability max(0, requests − K · accepts) / (requests + 1),
+/// reserve: rejected with the probability max(0, requests − K · accepts) / (requests + 1),
 ///              but at most max_rejection_probability
 /// ```
 ///
@@ -127,33 +127,38 @@ impl Adaptive {
     }
 }
 
-impl Budget for Adaptive {
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        let slot = self.slot(now.now());
-        self.requests.add(slot);
-        BudgetPermit(slot + 1)
+impl Guard for Adaptive {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        if !ask.is_first {
+            return Answer::Go(held);
+        }
+        let slot = self.slot(now.now());
+        self.requests.add(slot);
+        Answer::Go(Permit(slot + 1))
+    }
+
+    fn reserve(&self, _: FailureKind, now: &dyn Now) -> Option<Permit> {
         let slot = self.slot(now.now());
         let is_rejected = self.rejects(slot);
         self.requests.add(slot);
-        if is_rejected { None } else { Some(BudgetPermit(slot + 1)) }
+        if is_rejected { None } else { Some(Permit(slot + 1)) }
     }
 
-    fn record(&self, BudgetPermit(permit): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+    fn settle(&self, Permit(permit): Permit, end: End<'_>, _: &dyn Now) {
         let Some(slot) = permit.checked_sub(1) else { return };
-        match outcome.verdict() {
-            ServerHealth::Healthy => self.accepts.add(slot),
-            ServerHealth::Ailing => {}
-            ServerHealth::Unknown => self.requests.take_back(slot),
+        match end {
+            End::Made(outcome) if outcome.verdict() == ServerHealth::Healthy => self.accepts.add(slot),
+            End::Made(outcome) if outcome.verdict() == ServerHealth::Ailing => {}
+            End::Made(_) | End::NeverMade => self.requests.take_back(slot),
         }
     }
 
-    fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        if let Some(slot) = permit.checked_sub(1) {
-            self.requests.take_back(slot);
-        }
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {

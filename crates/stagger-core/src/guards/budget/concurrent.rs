@@ -1,16 +1,16 @@
 use super::BudgetError;
 use super::BudgetProblem::RatioAboveOne;
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Answer, Ask, End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::guards::shards::Shards;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::FailureKind;
 
 /// Bounds the concurrent retries by a share of the concurrent calls, with a minimum.
 ///
 /// ```text
-/// try_acquire: retries + 1 ≤ max(floor, ratio · active)
+/// reserve: retries + 1 ≤ max(floor, ratio · active)
 /// ```
 ///
 /// A retry counts from the moment it is granted, so also during its backoff. Active calls are all of them: those in
@@ -54,8 +54,8 @@ pub struct ConcurrentSnapshot {
     pub retries: u64,
 }
 
-const FIRST: BudgetPermit = BudgetPermit(1);
-const RETRY: BudgetPermit = BudgetPermit(2);
+const FIRST: Permit = Permit(1);
+const RETRY: Permit = Permit(2);
 
 impl Concurrent {
     const_unless_loom! {
@@ -97,14 +97,21 @@ impl Default for Concurrent {
     }
 }
 
-impl Budget for Concurrent {
-    #[inline]
-    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
-        self.firsts.add();
-        FIRST
+impl Guard for Concurrent {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+    #[inline]
+    fn ask(&self, ask: Ask, held: Permit, _: &dyn Now) -> Answer {
+        if !ask.is_first {
+            return Answer::Go(held);
+        }
+        self.firsts.add();
+        Answer::Go(FIRST)
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
         // The call that requests the retry is no longer in its attempt.
         let firsts = self.firsts.sum().saturating_add(1);
         let spend = |retries| {
@@ -116,12 +123,7 @@ impl Budget for Concurrent {
     }
 
     #[inline]
-    fn record(&self, permit: BudgetPermit, _: &Outcome, _: &dyn Now) {
-        self.release(permit);
-    }
-
-    #[inline]
-    fn release(&self, permit: BudgetPermit) {
+    fn settle(&self, permit: Permit, _: End<'_>, _: &dyn Now) {
         match permit {
             FIRST => self.firsts.take_back(),
             RETRY => {
@@ -134,6 +136,10 @@ impl Budget for Concurrent {
     fn available(&self) -> Option<u64> {
         let ConcurrentSnapshot { firsts, retries } = self.snapshot();
         Some(self.allowed(firsts.saturating_add(retries)).saturating_sub(retries))
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, _: &dyn Now) -> bool {

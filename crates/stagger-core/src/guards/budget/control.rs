@@ -2,16 +2,18 @@
 
 use core::borrow::Borrow;
 use core::fmt;
+use core::ops::Deref;
+use core::time::Duration;
 
-use crate::guards::guard::{Budget, BudgetPermit, Enforcement};
+use crate::guards::guard::{Answer, Ask, End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
+use crate::numbers::instant::Instant;
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::FailureKind;
 
-/// The operator control of a target, with its counters. It belongs to one
-/// [`ControlledBudget`](super::ControlledBudget), or is shared by several, which are then set together and apply the
-/// share together.
+/// The operator control of a target, with its counters. It limits and stops retries itself, as a [guard](Guard), and
+/// says what is done with the refusals of the guards that are [under it](Controlled), which are set together.
 ///
 /// Lock-free, shared by reference.
 #[derive(Debug)]
@@ -44,18 +46,18 @@ pub struct ControlSetting {
     share: Ratio,
 }
 
-/// What a control does with the decisions of a budget.
+/// What a control does with the decisions of the guards under it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ControlMode {
-    /// A retry that the budget rejects is rejected. The default.
+    /// What a guard refuses is refused. The default.
     #[default]
     Enforced,
-    /// The budget is asked, and its rejections are counted; every retry is granted.
+    /// The guards are asked, and what they would refuse is counted; everything is granted.
     Observed,
-    /// The budget is not asked; every retry is granted.
+    /// No retry is reserved, and everything is granted.
     Off,
-    /// Every retry is rejected.
+    /// Every retry is rejected. First attempts are as enforced.
     NoRetries,
 }
 
@@ -67,9 +69,9 @@ pub struct ControlSnapshot {
     pub mode: ControlMode,
     /// The share of the retries that it grants.
     pub share: Ratio,
-    /// Retries that the budget rejected while it was enforced.
+    /// Attempts and retries that guards rejected while they were enforced.
     pub rejected: u64,
-    /// Retries that the budget would have rejected while it was only observed.
+    /// Attempts and retries that guards would have rejected, or let wait, while they were only observed.
     pub would_have_rejected: u64,
     /// Retries that were rejected because they were above the share.
     pub limited: u64,
@@ -84,21 +86,11 @@ impl ControlMode {
     /// Returns the mode as one lower-case word, for metrics, logs and settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self.enforcement() {
-            Some(enforcement) => enforcement.name(),
-            None => "no-retries",
-        }
-    }
-
-    /// Returns what the mode means for a breaker; `None` for [`NoRetries`](Self::NoRetries), which does not affect
-    /// first attempts.
-    #[must_use]
-    pub const fn enforcement(self) -> Option<Enforcement> {
         match self {
-            Self::Enforced => Some(Enforcement::Enforced),
-            Self::Observed => Some(Enforcement::Observed),
-            Self::Off => Some(Enforcement::Off),
-            Self::NoRetries => None,
+            Self::Enforced => "enforced",
+            Self::Observed => "observed",
+            Self::Off => "off",
+            Self::NoRetries => "no-retries",
         }
     }
 
@@ -228,211 +220,187 @@ impl Default for RetryControl {
     }
 }
 
-/// A budget with an operator control for incidents: while the program runs, it can be enforced, only observed, or
-/// switched off, and retries can be limited to a share or stopped altogether.
+/// Limits and stops the retries of a target. Put it last among the guards, so that its share is one of what the others
+/// grant.
+impl Guard for RetryControl {
+    fn name(&self) -> &'static str {
+        "control"
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
+        let setting = self.setting();
+        if setting.mode() == ControlMode::NoRetries {
+            self.stopped.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        if self.is_within(setting.share()) { Some(Permit::NONE) } else { None }
+    }
+
+    #[inline]
+    fn settle(&self, _: Permit, _: End<'_>, _: &dyn Now) {}
+
+    /// Returns zero while no retry is granted; otherwise `None`.
+    fn available(&self) -> Option<u64> {
+        let setting = self.setting();
+        if setting.mode() == ControlMode::NoRetries || setting.share() == Ratio::ZERO { Some(0) } else { None }
+    }
+}
+
+/// A guard under an operator control: while the program runs, what it refuses is refused, only counted, or not asked
+/// for. Which retries the control itself limits, [`RetryControl`] says, which is a guard, too.
 ///
-/// The budget behind the control records every attempt in every [`ControlMode`], so that its state is current when it
+/// The guard behind the control is told of every attempt in every [`ControlMode`], so that its state is current when it
 /// is enforced again. Permits that it granted are settled with it, even if the mode has changed.
 ///
-/// | mode | a retry is granted | a rejection of the budget |
+/// | mode | retries are reserved | what it refuses, and whom it lets wait |
 /// |---|---|---|
-/// | [`ControlMode::Enforced`] | if the budget grants it | rejects the retry |
-/// | [`ControlMode::Observed`] | always | is [counted](ControlSnapshot::would_have_rejected) only |
-/// | [`ControlMode::Off`] | always | does not occur: the budget is not asked |
-/// | [`ControlMode::NoRetries`] | never | does not occur: the budget is not asked |
+/// | [`ControlMode::Enforced`], [`ControlMode::NoRetries`] | yes | is refused, and waits |
+/// | [`ControlMode::Observed`] | yes | starts at once, and is [counted](ControlSnapshot::would_have_rejected) |
+/// | [`ControlMode::Off`] | no | starts at once |
 ///
-/// In each mode, a share limits the retries further, [`ControlSetting::share`]: at 25 %, every fourth requested retry
-/// is passed on to the budget, and the others are rejected. The share is exact: of any `n` requests in a row, `share ·
-/// n` are passed on, plus or minus one, whatever the number of threads.
-///
-/// Hedges use the same budget, so they are limited and stopped together with the retries. If only the operator control
-/// should bound them, use [`Unlimited`](super::Unlimited) as the budget.
-///
-/// # What it bounds
-///
-/// While it is [enforced](ControlMode::Enforced): whatever the budget bounds, regardless of earlier modes. With
-/// [`ControlMode::NoRetries`] there are no retries at all. [`ControlMode::Observed`] and [`ControlMode::Off`] bound
-/// nothing.
-///
-/// Use [`ControlMode::Observed`] to introduce a budget into a running program before you rely on it.
+/// Use [`ControlMode::Observed`] to introduce a guard into a running program before you rely on it.
 ///
 /// # Cost
 ///
-/// Lock-free, shared by reference. It adds one load to a requested retry, one addition more while there is a share, and
-/// nothing to a success.
+/// Lock-free, shared by reference. It adds one load to the start of an attempt and to a requested retry.
 ///
 /// ```
-/// use stagger_core::budget::{ControlledBudget, ControlMode, Tokens};
-/// use stagger_core::{Budget, Instant, FailureKind, Ratio};
+/// use stagger_core::budget::{ControlMode, Controlled, RetryControl, Tokens};
+/// use stagger_core::guard::Guard;
+/// use stagger_core::{FailureKind, Instant};
 ///
-/// static BUDGET: ControlledBudget<Tokens> = ControlledBudget::new(Tokens::new());
-/// let is_granted = || BUDGET.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some();
+/// static CONTROL: RetryControl = RetryControl::new();
+/// let empty = Tokens::builder().initial(0).build()?;
+/// let budget = Controlled::new(&empty, &CONTROL);
+/// let is_granted = || budget.reserve(FailureKind::Transient, &Instant::ZERO).is_some();
 ///
-/// BUDGET.set(ControlMode::NoRetries);
 /// assert!(!is_granted());
-/// BUDGET.set(Ratio::percent(25));
-/// let granted: u32 = (0..100).map(|_| u32::from(is_granted())).sum();
-/// assert_eq!(granted, 25);
-/// assert_eq!(BUDGET.budget().available(), Some(75));
+/// CONTROL.set(ControlMode::Observed);
+/// assert!(is_granted());
+/// assert_eq!(CONTROL.snapshot().would_have_rejected, 1);
+/// # Ok::<(), stagger_core::budget::BudgetError>(())
 /// ```
-pub struct ControlledBudget<B, S = RetryControl> {
-    budget: B,
+#[derive(Debug)]
+pub struct Controlled<G, S> {
+    guard: G,
     control: S,
 }
 
-/// Granted without the budget. No budget in this crate issues this permit: tokens, slots and counts are far smaller.
-const FREE: BudgetPermit = BudgetPermit(u64::MAX);
+/// Granted without the guard.
+const FREE: Permit = Permit::UNGUARDED;
 
-impl<B> ControlledBudget<B> {
-    const_unless_loom! {
-        /// Creates a controlled budget with a control of its own, enforced.
-        #[must_use]
-        pub const fn new(budget: B) -> Self {
-            Self { budget, control: RetryControl::new() }
+impl<G, S: Borrow<RetryControl>> Controlled<G, S> {
+    /// Puts a guard under a control, such as a reference to one or an `Arc` of one.
+    pub const fn new(guard: G, control: S) -> Self {
+        Self { guard, control }
+    }
+
+    /// Returns the guard behind the control.
+    pub const fn guard(&self) -> &G {
+        &self.guard
+    }
+
+    fn mode(&self) -> ControlMode {
+        self.control.borrow().setting().mode()
+    }
+
+    /// Lets an attempt start that the guard refused or would let wait.
+    fn let_through(&self, mode: ControlMode) -> Answer {
+        if mode == ControlMode::Observed {
+            self.count(true);
         }
+        Answer::Go(FREE)
+    }
+
+    fn count(&self, is_observed: bool) {
+        let RetryControl { would_have_rejected, rejected, .. } = self.control.borrow();
+        let counter = if is_observed { would_have_rejected } else { rejected };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl<B, S: Borrow<RetryControl>> ControlledBudget<B, S> {
-    /// Creates a controlled budget with a control that others may share, such as an `Arc` of one.
-    #[must_use]
-    pub const fn with_control(budget: B, control: S) -> Self {
-        Self { budget, control }
+impl<G, S> Guard for Controlled<G, S>
+where
+    G: fmt::Debug + Send + Sync + Deref<Target: Guard>,
+    S: fmt::Debug + Send + Sync + Borrow<RetryControl>,
+{
+    fn name(&self) -> &'static str {
+        self.guard.name()
     }
 
-    /// Returns the budget behind the control.
-    #[must_use]
-    pub const fn budget(&self) -> &B {
-        &self.budget
-    }
-
-    /// Returns the control, which other budgets may share.
-    #[must_use]
-    pub fn control(&self) -> &RetryControl {
-        self.control.borrow()
-    }
-
-    /// Sets the control: see [`RetryControl::set`].
-    pub fn set(&self, to: impl Into<ControlSetting>) {
-        self.control().set(to);
-    }
-
-    /// Returns the mode.
-    #[must_use]
-    pub fn mode(&self) -> ControlMode {
-        self.control().setting().mode()
-    }
-
-    /// Returns the setting and the counters.
-    #[must_use]
-    pub fn snapshot(&self) -> ControlSnapshot {
-        self.control().snapshot()
-    }
-}
-
-impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudget<B, S> {
-    #[inline]
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        self.budget.on_first_attempt(now)
-    }
-
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        let control = self.control();
-        let setting = control.setting();
-        let reject = |counter: &AtomicU64| {
-            counter.fetch_add(1, Ordering::Relaxed);
-            None
-        };
-        match setting.mode() {
-            ControlMode::NoRetries => reject(&control.stopped),
-            _ if !control.is_within(setting.share()) => None,
-            ControlMode::Off => Some(FREE),
-            ControlMode::Enforced => self.budget.try_acquire(kind, now).or_else(|| reject(&control.rejected)),
-            ControlMode::Observed => {
-                let permit = self.budget.try_acquire(kind, now);
-                permit.or_else(|| reject(&control.would_have_rejected).or(Some(FREE)))
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        let mode = self.mode();
+        let was_free = held == FREE;
+        let answer = self.guard.ask(ask, if was_free { Permit::NONE } else { held }, now);
+        let is_enforced = matches!(mode, ControlMode::Enforced | ControlMode::NoRetries);
+        match answer {
+            Answer::Go(Permit::NONE) if was_free => Answer::Go(FREE),
+            Answer::Go(_) => answer,
+            Answer::Wait { .. } if is_enforced => answer,
+            Answer::No { .. } if is_enforced => {
+                self.count(false);
+                answer
             }
+            Answer::Wait { permit, .. } => {
+                self.guard.settle(permit, End::NeverMade, now);
+                self.let_through(mode)
+            }
+            Answer::No { .. } => self.let_through(mode),
+        }
+    }
+
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
+        let mode = self.mode();
+        if mode == ControlMode::Off {
+            return Some(FREE);
+        }
+        let reserved = self.guard.reserve(kind, now);
+        if reserved.is_none() {
+            self.count(mode == ControlMode::Observed);
+            return if mode == ControlMode::Observed { Some(FREE) } else { None };
+        }
+        reserved
+    }
+
+    fn would_refuse(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+        match self.mode() {
+            ControlMode::Enforced | ControlMode::NoRetries => self.guard.would_refuse(after, latest, now),
+            ControlMode::Observed | ControlMode::Off => false,
         }
     }
 
     #[inline]
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.budget.record(if permit == FREE { BudgetPermit::NONE } else { permit }, outcome, now);
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        if permit != FREE {
-            self.budget.release(permit);
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        match (permit, end) {
+            (FREE, End::NeverMade) => {}
+            (FREE, End::Made(_)) => self.guard.settle(Permit::NONE, end, now),
+            (permit, _) => self.guard.settle(permit, end, now),
         }
     }
 
-    /// Returns what is available in the budget while it is enforced; zero while no retry is granted; otherwise `None`.
+    fn retry_in(&self, now: &dyn Now) -> Duration {
+        match self.mode() {
+            ControlMode::Enforced | ControlMode::NoRetries => self.guard.retry_in(now),
+            ControlMode::Observed | ControlMode::Off => Duration::ZERO,
+        }
+    }
+
     fn available(&self) -> Option<u64> {
-        let setting = self.control().setting();
-        match setting.mode() {
-            ControlMode::NoRetries => Some(0),
-            _ if setting.share() == Ratio::ZERO => Some(0),
-            ControlMode::Enforced => self.budget.available(),
+        match self.mode() {
+            ControlMode::Enforced | ControlMode::NoRetries => self.guard.available(),
             ControlMode::Observed | ControlMode::Off => None,
         }
     }
 
-    fn is_unlimited(&self) -> bool {
-        self.budget.is_unlimited()
+    fn bounds_retries(&self) -> bool {
+        self.guard.bounds_retries()
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {
-        self.budget.is_at_rest(now)
-    }
-}
-
-impl<B: fmt::Debug, S: Borrow<RetryControl>> fmt::Debug for ControlledBudget<B, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControlledBudget").field("budget", &self.budget).field("control", self.control()).finish()
-    }
-}
-
-/// A budget without a bound: it grants every retry.
-///
-/// Use it behind a [`ControlledBudget`](super::ControlledBudget) if only the operator control should bound retries and
-/// hedges. It costs nothing.
-///
-/// ```
-/// use stagger_core::budget::{ControlledBudget, ControlMode, Unlimited};
-/// use stagger_core::{Budget, Instant, FailureKind};
-///
-/// static RETRIES: ControlledBudget<Unlimited> = ControlledBudget::new(Unlimited);
-///
-/// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
-/// RETRIES.set(ControlMode::NoRetries);
-/// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_none());
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unlimited;
-
-impl Budget for Unlimited {
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        Some(BudgetPermit::NONE)
-    }
-
-    #[inline]
-    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
-
-    fn release(&self, _: BudgetPermit) {}
-
-    fn is_unlimited(&self) -> bool {
-        true
-    }
-
-    fn is_at_rest(&self, _: &dyn Now) -> bool {
-        true
+        self.guard.is_at_rest(now)
     }
 
     fn needs_every_call(&self) -> bool {
-        false
-    }
-
-    fn fresh(&self) -> Option<Self> {
-        Some(Self)
+        self.guard.needs_every_call()
     }
 }

@@ -1,16 +1,16 @@
 use super::BudgetError;
 use super::BudgetProblem::{RatioAboveOne, RatioOfOne};
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Answer, Ask, End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::guards::shards::Shards;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::{Ratio, share};
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::FailureKind;
 
 /// Bounds the retries by a share of all attempts since the start, after a bootstrap.
 ///
 /// ```text
-/// try_acquire: attempts < bootstrap, or retries + 1 ≤ ratio · (attempts + 1)
+/// reserve: attempts < bootstrap, or retries + 1 ≤ ratio · (attempts + 1)
 /// ```
 ///
 /// Units: attempts, the retries among them. Defaults: 10 %, a bootstrap of 100 attempts. Range: any share below 1,
@@ -98,25 +98,29 @@ impl Default for Lifetime {
     }
 }
 
-impl Budget for Lifetime {
-    #[inline]
-    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
-        self.calls.add();
-        BudgetPermit::NONE
+impl Guard for Lifetime {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+    #[inline]
+    fn ask(&self, ask: Ask, held: Permit, _: &dyn Now) -> Answer {
+        if ask.is_first {
+            self.calls.add();
+        }
+        Answer::Go(held)
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
         let allowed = self.allowed(self.calls.sum());
         let spend = |retries| if retries < allowed { Some(retries + 1) } else { None };
         self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
-        Some(BudgetPermit(1))
+        Some(Permit(1))
     }
 
     #[inline]
-    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
-
-    fn release(&self, permit: BudgetPermit) {
-        if permit != BudgetPermit::NONE {
+    fn settle(&self, permit: Permit, end: End<'_>, _: &dyn Now) {
+        if end == End::NeverMade && permit != Permit::NONE {
             self.retries.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -124,6 +128,10 @@ impl Budget for Lifetime {
     fn available(&self) -> Option<u64> {
         let seen = self.snapshot();
         Some(seen.allowed.saturating_sub(seen.retries))
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, _: &dyn Now) -> bool {

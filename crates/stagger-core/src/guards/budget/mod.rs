@@ -16,8 +16,9 @@
 //! When in doubt: [`Tokens`] in a client, [`Window`] in a service. All of them are lock-free, allocate nothing, count
 //! exactly in integers, and are shared by reference between all calls to the same server. They need 64-bit atomics.
 //!
-//! [`ControlledBudget`] adds an operator control that switches a budget off, only observes it, or limits retries, while
-//! the program runs. [`Unlimited`] is a budget that bounds nothing.
+//! [`Controlled`] puts a budget, or any other guard, under an operator control that switches it off or only observes it
+//! while the program runs. [`RetryControl`] is that control, and a guard that limits the retries to a share or stops
+//! them.
 //!
 //! The cost of a retry that is cancelled during its delay is returned. A retry cancelled while in flight has been a
 //! load on the server: it no longer counts as active, but its cost stays charged. Otherwise a caller whose own timeout
@@ -25,17 +26,18 @@
 //!
 //! ```
 //! use stagger_core::budget::Window;
-//! use stagger_core::{Budget, Instant, FailureKind, Ratio};
+//! use stagger_core::guard::{Ask, Guard, Permit};
+//! use stagger_core::{FailureKind, Instant, Ratio};
 //!
 //! let window = Window::builder().ratio(Ratio::percent(50)).min_per_second(0).build()?;
 //! let now = Instant::ZERO;
 //! for _ in 0..5 {
-//!     let _ = window.on_first_attempt(&now);
+//!     let _ = window.ask(Ask::FIRST, Permit::NONE, &now);
 //! }
 //! assert_eq!(window.available(), Some(2));
-//! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
-//! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
-//! assert!(window.try_acquire(FailureKind::Transient, &now).is_none());
+//! assert!(window.reserve(FailureKind::Transient, &now).is_some());
+//! assert!(window.reserve(FailureKind::Transient, &now).is_some());
+//! assert!(window.reserve(FailureKind::Transient, &now).is_none());
 //! # Ok::<(), stagger_core::budget::BudgetError>(())
 //! ```
 
@@ -52,7 +54,7 @@ mod window;
 
 pub use adaptive::{Adaptive, AdaptiveBuilder, AdaptiveSnapshot};
 pub use concurrent::{Concurrent, ConcurrentSnapshot};
-pub use control::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl, Unlimited};
+pub use control::{ControlMode, ControlSetting, ControlSnapshot, Controlled, RetryControl};
 pub use error::{BudgetError, BudgetProblem};
 pub use lifetime::{Lifetime, LifetimeSnapshot};
 pub use success_rate::{SuccessRate, SuccessRateSnapshot};

@@ -1,15 +1,15 @@
 use super::BudgetError;
 use super::BudgetProblem::{Attempts, RatioAboveOne, RatioOfZero};
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome, ServerHealth};
+use crate::outcome::{FailureKind, ServerHealth};
 
 /// Rejects retries while too few of the last attempts succeeded.
 ///
 /// ```text
-/// try_acquire: succeeded(last n attempts) ≥ ratio · n, and nothing is taken
+/// reserve: succeeded(last n attempts) ≥ ratio · n, and nothing is taken
 /// ```
 ///
 /// Units: attempts, first ones and retries alike; those about which [nothing can be concluded](ServerHealth::Unknown)
@@ -95,17 +95,22 @@ impl Default for SuccessRate {
     }
 }
 
-/// Nothing is given back for it. It differs from no permit, so that the retries of a nested call are recorded, too.
-const RETRY: BudgetPermit = BudgetPermit(1);
+/// The permit of a retry. Nothing is taken, but it tells the retries of a nested call from its first attempt.
+const RETRY: Permit = Permit(1);
 
-impl Budget for SuccessRate {
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+impl Guard for SuccessRate {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
         if of - succeeded <= self.tolerated() { Some(RETRY) } else { None }
     }
 
     #[inline]
-    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+    fn settle(&self, _: Permit, end: End<'_>, _: &dyn Now) {
+        let End::Made(outcome) = end else { return };
         let success = match outcome.verdict() {
             ServerHealth::Healthy => 1,
             ServerHealth::Ailing => 0,
@@ -119,12 +124,14 @@ impl Budget for SuccessRate {
         });
     }
 
-    fn release(&self, _: BudgetPermit) {}
-
     /// Returns how many failures in a row would still be retried.
     fn available(&self) -> Option<u64> {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
         Some(u64::from(self.tolerated().saturating_sub(of - succeeded)))
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, _: &dyn Now) -> bool {

@@ -1,6 +1,6 @@
 use super::BudgetError;
 use super::BudgetProblem::{MaxTokens, TokenRatio};
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::ratio::Ratio;
@@ -11,7 +11,7 @@ use crate::outcome::{FailureKind, Outcome, ServerHealth};
 /// ```text
 /// failure: tokens = max(0, tokens − 1)
 /// success: tokens = min(max_tokens, tokens + token_ratio)
-/// try_acquire: tokens > max_tokens / 2, and nothing is taken
+/// reserve: tokens > max_tokens / 2, and nothing is taken
 /// ```
 ///
 /// Units: tokens, kept in thousandths. Range: `max_tokens` 1 to 1000, `token_ratio` 0.001 to 1000, of which three
@@ -132,16 +132,21 @@ impl Throttle {
     }
 }
 
-/// Nothing is given back for it. It differs from no permit, so that the retries of a nested call are recorded, too.
-const RETRY: BudgetPermit = BudgetPermit(1);
+/// The permit of a retry. Nothing is taken, but it tells the retries of a nested call from its first attempt.
+const RETRY: Permit = Permit(1);
 
-impl Budget for Throttle {
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+impl Guard for Throttle {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
         if self.snapshot().grants() { Some(RETRY) } else { None }
     }
 
     #[inline]
-    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+    fn settle(&self, _: Permit, end: End<'_>, _: &dyn Now) {
+        let End::Made(outcome) = end else { return };
         match outcome.verdict() {
             ServerHealth::Ailing => {
                 self.update(|held| ThrottleSnapshot { milli_tokens: held.milli_tokens.saturating_sub(WHOLE), ..held })
@@ -154,14 +159,16 @@ impl Budget for Throttle {
         }
     }
 
-    fn release(&self, _: BudgetPermit) {}
-
     /// Returns how many failures in a row would still be retried.
     fn available(&self) -> Option<u64> {
         let held = self.snapshot();
         let above = (2 * held.milli_tokens).saturating_sub(held.max_milli_tokens);
         // The last one must leave more than one half.
         Some(u64::from(above.saturating_sub(1) / (2 * WHOLE)))
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, _: &dyn Now) -> bool {

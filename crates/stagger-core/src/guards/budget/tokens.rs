@@ -2,17 +2,17 @@ use core::time::Duration;
 
 use super::BudgetError;
 use super::BudgetProblem::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome, ServerHealth};
+use crate::outcome::{FailureKind, ServerHealth};
 
 /// A token bucket: every retry takes tokens, every success puts tokens back.
 ///
 /// ```text
-/// try_acquire: tokens ≥ cost(kind)  →  tokens −= cost(kind)
+/// reserve: tokens ≥ cost(kind)  →  tokens −= cost(kind)
 /// success:     tokens = min(capacity, tokens + refund)
 /// ```
 ///
@@ -43,14 +43,14 @@ use crate::outcome::{FailureKind, Outcome, ServerHealth};
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
-/// use stagger_core::{Budget, Instant, FailureKind};
+/// use stagger_core::{FailureKind, Guard, Instant};
 ///
 /// static TOKENS: Tokens = Tokens::new();
 ///
 /// for _ in 0..100 {
-///     assert!(TOKENS.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
+///     assert!(TOKENS.reserve(FailureKind::Transient, &Instant::ZERO).is_some());
 /// }
-/// assert!(TOKENS.try_acquire(FailureKind::Transient, &Instant::ZERO).is_none());
+/// assert!(TOKENS.reserve(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Debug)]
 pub struct Tokens {
@@ -230,34 +230,40 @@ impl Default for Tokens {
     }
 }
 
-impl Budget for Tokens {
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+impl Guard for Tokens {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
         if let Some(refill) = self.settings.refill {
             self.refill(refill, now.now());
         }
         let cost = self.settings.cost_of(kind);
         self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| held.checked_sub(cost)).ok()?;
         // One more than the cost, so that the permit of a free retry is not `NONE`.
-        Some(BudgetPermit(cost + 1))
+        Some(Permit(cost + 1))
     }
 
     #[inline]
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        if outcome.verdict() == ServerHealth::Healthy {
-            self.deposit(match (self.settings.refund, permit) {
-                (Refund::EverySuccess, _) | (Refund::LastCost, BudgetPermit::NONE) => self.settings.reward,
-                (Refund::LastCost, BudgetPermit(cost)) => cost - 1,
-            });
+    fn settle(&self, permit: Permit, end: End<'_>, _: &dyn Now) {
+        match end {
+            End::Made(outcome) if outcome.verdict() != ServerHealth::Healthy => {}
+            End::Made(_) => self.deposit(match (self.settings.refund, permit) {
+                (Refund::EverySuccess, _) | (Refund::LastCost, Permit::NONE) => self.settings.reward,
+                (Refund::LastCost, Permit(cost)) => cost - 1,
+            }),
+            End::NeverMade => self.deposit(permit.0.saturating_sub(1)),
         }
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.deposit(permit.0.saturating_sub(1));
     }
 
     /// Returns how many retries after transient failures the tokens suffice for.
     fn available(&self) -> Option<u64> {
         self.tokens.load(Ordering::Relaxed).checked_div(self.settings.transient)
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {

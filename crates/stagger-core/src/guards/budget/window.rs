@@ -3,17 +3,17 @@ use core::time::Duration;
 use super::BudgetError;
 use super::BudgetProblem::{RatioAboveOne, WindowLength};
 use super::slots::{Slots, Spent, slot};
-use crate::guards::guard::{Budget, BudgetPermit};
+use crate::guards::guard::{Answer, Ask, End, Guard, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::const_unless_loom;
 use crate::numbers::instant::{Instant, nanos};
 use crate::numbers::ratio::Ratio;
-use crate::outcome::{FailureKind, Outcome};
+use crate::outcome::FailureKind;
 
 /// Bounds the retries by a share of the calls over a sliding window, plus a minimum per second.
 ///
 /// ```text
-/// try_acquire: retries(ttl) + 1 ≤ ratio · calls(ttl) + min_per_second · ttl
+/// reserve: retries(ttl) + 1 ≤ ratio · calls(ttl) + min_per_second · ttl
 /// ```
 ///
 /// Units: calls and retries; the share is exact in millionths, so 0.75 is three retries in four calls. Defaults: ttl 10
@@ -116,22 +116,26 @@ impl Default for Window {
     }
 }
 
-impl Budget for Window {
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        self.calls.add(self.slot(now.now()));
-        BudgetPermit::NONE
+impl Guard for Window {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        if ask.is_first {
+            self.calls.add(self.slot(now.now()));
+        }
+        Answer::Go(held)
+    }
+
+    fn reserve(&self, _: FailureKind, now: &dyn Now) -> Option<Permit> {
         let slot = self.retries.spend(self.slot(now.now()), |slot| self.allowed(slot))?;
-        Some(BudgetPermit(slot + 1))
+        Some(Permit(slot + 1))
     }
 
     #[inline]
-    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
-
-    fn release(&self, BudgetPermit(permit): BudgetPermit) {
-        if let Some(slot) = permit.checked_sub(1) {
+    fn settle(&self, Permit(permit): Permit, end: End<'_>, _: &dyn Now) {
+        if let (End::NeverMade, Some(slot)) = (end, permit.checked_sub(1)) {
             self.retries.take_back(slot);
         }
     }
@@ -140,6 +144,10 @@ impl Budget for Window {
     fn available(&self) -> Option<u64> {
         let seen = self.look(self.calls.newest().max(self.retries.newest()));
         Some(seen.allowed.saturating_sub(seen.retries))
+    }
+
+    fn bounds_retries(&self) -> bool {
+        true
     }
 
     fn is_at_rest(&self, now: &dyn Now) -> bool {

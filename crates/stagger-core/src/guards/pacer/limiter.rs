@@ -1,10 +1,9 @@
 use core::time::Duration;
 
-use super::builder::PacerBuilder;
 use super::rate::Rate;
 use super::recent::{Answers, EndedTick, RecentAnswers, TICK, TICKS};
 use super::state::{PacerSnapshot, PacerState, PackedState};
-use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Turn};
+use crate::guards::guard::{self, Answer, Ask, End, Guard};
 use crate::guards::hold::{HeldCalls, HeldCounts, HoldSettings, Permit};
 use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
@@ -49,13 +48,11 @@ use crate::outcome::{FailureKind, Outcome};
 ///
 /// # Waiting
 ///
-/// With [`LimiterMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
-/// asking again, at most 500 ms: calls start in the order of their places, at the *present* rate, so a place that was
-/// taken at a low rate does not outlast it. Late timers catch up with 50 ms. A call whose turn would come too late for
-/// its limits at the present rate is rejected at once, and so is one that finds
-/// [`max_waiting`](PacerBuilder::max_waiting) (1,024) calls before it. With [`LimiterMode::FailFast`] a call that would
-/// have to wait is rejected, with the time in which it could have started. With [`LimiterMode::Observe`] no call is
-/// held, and the rate is what it would be.
+/// [`ask`](Guard::ask) assigns a place and says how long to wait before asking again, at most 500 ms: calls start in
+/// the order of their places, at the *present* rate, so a place that was taken at a low rate does not outlast it. Late
+/// timers catch up with 50 ms. A call whose turn would come too late for its limits at the present rate is rejected at
+/// once, and so is one that finds
+/// [`max_waiting`](Self::max_waiting) (1,024) calls before it, with the time in which it could have started.
 ///
 /// # Units, range
 ///
@@ -69,7 +66,7 @@ use crate::outcome::{FailureKind, Outcome};
 ///
 /// # Cancel safety
 ///
-/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is
+/// A waiting call that is dropped must [settle](Guard::settle) its permit, which the drivers do; its place is
 /// then free. The turn of a call that was admitted and makes no attempt is lost.
 ///
 /// Source: the rate limits of first attempts in Polars (#28591), Lance (#6266) and OpenDAL (#8329). Differs from them
@@ -121,7 +118,7 @@ impl Pacer {
         /// Creates a pacer with the default settings, passive.
         #[must_use]
         pub const fn new() -> Self {
-            Self::of(PacerBuilder::DEFAULT.unchecked())
+            Self::of(HoldSettings::DEFAULT)
         }
 
         pub(super) const fn of(settings: HoldSettings) -> Self {
@@ -144,9 +141,18 @@ impl Pacer {
         }
     }
 
-    /// Creates a builder with the default settings.
-    pub const fn builder() -> PacerBuilder {
-        PacerBuilder::DEFAULT
+    /// Sets for how long a call waits at most, beside its own limits. If its turn will not come within this time at the
+    /// present rate, it is rejected at once. Default: no limit but that of the call.
+    #[must_use]
+    pub fn max_wait(self, longest: Duration) -> Self {
+        Self::of(self.settings.max_wait(longest))
+    }
+
+    /// Sets how many calls wait at most; further ones are rejected. With 0 every call is rejected at once that would
+    /// have to wait. Default: 1,024. Range: up to 1,000,000; more counts as that.
+    #[must_use]
+    pub fn max_waiting(self, calls: u32) -> Self {
+        Self::of(self.settings.max_waiting(calls))
     }
 
     /// Returns a snapshot for metrics. The fields are read one by one, so during a change they may be of two states.
@@ -154,7 +160,7 @@ impl Pacer {
     pub fn snapshot(&self) -> PacerSnapshot {
         let packed = self.load();
         let interval = if packed.is_paced() { packed.rate().interval() } else { 0 };
-        let HeldCounts { waiting, waited, rejected, would_have_held } = self.held.counts();
+        let HeldCounts { waiting, waited, rejected } = self.held.counts();
         PacerSnapshot {
             state: packed.state(),
             interval: Duration::from_nanos(interval),
@@ -163,7 +169,6 @@ impl Pacer {
             cuts: self.cuts.load(Ordering::Relaxed),
             waited,
             rejected,
-            would_have_held,
         }
     }
 }
@@ -174,41 +179,34 @@ impl Default for Pacer {
     }
 }
 
-impl Limiter for Pacer {
+impl Guard for Pacer {
+    fn name(&self) -> &'static str {
+        "pacer"
+    }
+
     #[inline]
-    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
-        if self.is_passive() && permit == LimiterPermit::NONE {
-            return Turn::Now(LimiterPermit::NONE);
+    fn ask(&self, ask: Ask, held: guard::Permit, now: &dyn Now) -> Answer {
+        if self.is_passive() && held == guard::Permit::NONE {
+            return Answer::Go(guard::Permit::NONE);
         }
-        self.admit_slowly(&permit, latest, now)
+        self.admit_slowly(&held, ask.latest, now)
     }
 
     #[inline]
-    fn admit_if_open(&self) -> Option<LimiterPermit> {
-        if self.is_passive() { Some(LimiterPermit::NONE) } else { None }
-    }
-
-    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
-        // The rate may have risen by then, and the calls before it may have left.
-        let _ = (after, latest, now);
-        false
-    }
-
-    #[inline]
-    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now) {
+    fn settle(&self, permit: guard::Permit, end: End<'_>, now: &dyn Now) {
+        let outcome = match end {
+            End::Made(outcome) => outcome,
+            End::NeverMade => return self.held.leave(Permit::unpack(&permit)),
+        };
         let is_refusal = is_refusal(outcome);
         if is_refusal || !self.is_passive() {
             self.record_slowly(Permit::unpack(&permit), outcome, is_refusal, now);
         }
     }
 
-    fn release(&self, permit: LimiterPermit) {
-        self.held.leave(Permit::unpack(&permit));
-    }
-
     fn retry_in(&self, now: &dyn Now) -> Duration {
         let packed = self.load();
-        if !packed.is_paced() || self.settings.mode == LimiterMode::Observe {
+        if !packed.is_paced() {
             return Duration::ZERO;
         }
         let at = now.now().as_nanos();
@@ -216,8 +214,7 @@ impl Limiter for Pacer {
         Duration::from_nanos(due.turn(self.held.waiting()).saturating_sub(at))
     }
 
-    fn is_at_rest(&self, now: &dyn Now) -> bool {
-        let _ = now;
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
         self.is_passive() && self.held.waiting() == 0
     }
 
@@ -244,32 +241,27 @@ impl Due {
 /// Admission: what happens when a call wants to start.
 impl Pacer {
     #[inline(never)]
-    fn admit_slowly(&self, permit: &LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
+    fn admit_slowly(&self, permit: &guard::Permit, latest: Option<Instant>, now: &dyn Now) -> Answer {
         let permit = Permit::unpack(permit);
-        // Its turn has come, and another guard let it wait.
-        if matches!(permit, Permit::Admitted { .. }) {
-            return Turn::Now(permit.pack());
-        }
         let at = now.now().as_nanos();
         self.advance(at);
         loop {
             let packed = self.load();
             if !packed.is_paced() {
                 self.held.leave(permit);
-                return Turn::Now(LimiterPermit::NONE);
+                return Answer::Go(guard::Permit::NONE);
             }
             let (due, admitted) = (self.due(packed, at), Permit::Admitted { generation: packed.generation() });
             let turn = due.turn(self.held.before(permit));
             if turn > at {
                 // Not a store: a thread that was suspended must not move it back.
                 self.held_tick.fetch_max(at / TICK, Ordering::Relaxed);
-                let held = self.held.hold(permit, latest, at, turn, Some(RECHECK));
-                return held.unwrap_or(Turn::Now(admitted.pack()));
+                return self.held.hold(permit, latest, at, turn, Some(RECHECK));
             }
             // Of several calls whose turn it is, one takes this release. The others predict the next one and ask again.
             if self.released.compare_exchange(due.released, due.next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 self.held.leave(permit);
-                return Turn::Now(admitted.pack());
+                return Answer::Go(admitted.pack());
             }
         }
     }
@@ -456,6 +448,7 @@ impl Pacer {
 const fn is_refusal(outcome: &Outcome) -> bool {
     matches!(
         outcome,
-        Outcome::Failed { kind: FailureKind::Throttled, .. } | Outcome::UnsafeToRetry(FailureKind::Throttled)
+        Outcome::Failed { kind: FailureKind::Throttled, .. }
+            | Outcome::UnsafeToRetry { kind: FailureKind::Throttled, .. }
     )
 }

@@ -41,9 +41,6 @@ pub struct PacerSnapshot {
     pub waited: u64,
     /// How many calls were rejected.
     pub rejected: u64,
-    /// How many calls would have waited or been rejected, with
-    /// [`LimiterMode::Observe`](crate::guard::LimiterMode::Observe).
-    pub would_have_held: u64,
 }
 
 /// `state: 2 bits, generation: 14, rate: 48`. The generation changes with every cut, so that refusals of calls that

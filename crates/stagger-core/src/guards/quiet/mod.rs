@@ -2,21 +2,21 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use stagger_core::guard::{Limiter, LimiterPermit, Turn};
+//! use stagger_core::guard::{Answer, Ask, End, Guard, Permit};
 //! use stagger_core::quiet::QuietPeriod;
 //! use stagger_core::{Instant, Outcome, ServerHint};
 //!
 //! static QUIET: QuietPeriod = QuietPeriod::new();
 //!
 //! let now = Instant::from_nanos(1_000_000_000);
-//! let Turn::Now(permit) = QUIET.admit(LimiterPermit::NONE, None, &now) else { panic!("not armed") };
+//! let Answer::Go(permit) = QUIET.ask(Ask::FIRST, Permit::NONE, &now) else { panic!("not armed") };
 //! // The server answers `429` with `Retry-After: 10`.
 //! let throttled = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(10))));
-//! QUIET.record(permit, &throttled, &now);
+//! QUIET.settle(permit, End::Made(&throttled), &now);
 //! // The next call waits, although it has not met the server.
-//! let Turn::Wait { after, permit } = QUIET.admit(LimiterPermit::NONE, None, &now) else { panic!("armed") };
+//! let Answer::Wait { after, permit } = QUIET.ask(Ask::FIRST, Permit::NONE, &now) else { panic!("armed") };
 //! assert_eq!(after, Duration::from_secs(10));
-//! QUIET.release(permit);
+//! QUIET.settle(permit, End::NeverMade, &now);
 //! ```
 //!
 //! Quiet period, breaker or budget? A quiet period does what the server *asks for*, and only until the server takes

@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use super::builder::{QuietPeriodBuilder, QuietSettings};
-use super::pace::{FASTEST, Pace, SLOWEST};
+use super::pace::{Pace, SLOWEST};
 use super::recent::{AdmittedRate, Finding, RecentOutcomes};
 use super::state::{PackedState, QuietSnapshot, QuietState, QuietTrigger};
-use crate::guards::guard::{Limiter, LimiterMode, LimiterPermit, Turn};
+use crate::guards::guard::{self, Answer, Ask, End, Guard};
 use crate::guards::hold::{HeldCalls, HeldCounts, Permit};
-use crate::guards::now::{Now, Unread};
+use crate::guards::now::Now;
 use crate::numbers::atomic::{AtomicU64, Ordering, const_unless_loom};
 use crate::numbers::instant::{Instant, nanos};
 use crate::outcome::Outcome;
@@ -24,7 +24,7 @@ use crate::outcome::Outcome;
 ///     └─────────────────────────────── Returning ◀────────────────────┘
 /// ```
 ///
-/// - **A hint begins it**, except in a return in which others are answered: a
+/// - **A hint begins it**, unless calls are just returning and others are answered: a
 ///   [`Throttled`](crate::outcome::FailureKind::Throttled) outcome with
 ///   [`ServerHint::AtLeast`](crate::outcome::ServerHint::AtLeast): `until = max(until, now + min(hint, max))`. Other
 ///   hints begin nothing: a reservation is one caller's own.
@@ -33,8 +33,9 @@ use crate::outcome::Outcome;
 ///   throttled.
 /// - **While it is quiet** no call starts. Calls in flight are left alone: their refusals can lengthen the pause, and
 ///   their successes do not end it.
-/// - **At its end** one call is the probe. If it is refused, the pause begins again, with its hint or twice as long (1
-///   s to 32 s). If it is cancelled, the next call is the probe; if it takes longer than `probe_wait`, another is.
+/// - **At its end** one call is the probe, a retry only if 100 ms pass without a first attempt. If it is refused, the
+///   pause begins again, with its hint or twice as long (1 s to 32 s). If it is cancelled, the next call is the probe;
+///   if it takes longer than `probe_wait`, another is.
 /// - **In the return** waiting calls start one by one at the rate at which the server admitted calls in the last second
 ///   before the pause (at least 1/s), doubling every 5 s. A refusal, with a hint or without, multiplies the rate by
 ///   0.7, at most once a second and once for all calls that began before the cut. From then on the rate approaches the
@@ -52,10 +53,9 @@ use crate::outcome::Outcome;
 ///
 /// # Waiting
 ///
-/// With [`LimiterMode::Wait`], the default, [`admit`](Limiter::admit) assigns a place and says how long to wait before
-/// asking again. It is a prediction from the current rate: if that changed in the meantime, the call is told to wait
-/// on. A call whose turn would come too late for its limits is rejected at once. Calls start about in the order of
-/// their places.
+/// [`ask`](Guard::ask) assigns a place and says how long to wait before asking again. It is a prediction from the
+/// current rate: if that changed in the meantime, the call is told to wait on. A call whose turn would come too late
+/// for its limits is rejected at once. Calls start about in the order of their places.
 ///
 /// # Units, defaults, range
 ///
@@ -72,7 +72,7 @@ use crate::outcome::Outcome;
 ///
 /// # Cancel safety
 ///
-/// A waiting call that is dropped must [`release`](Limiter::release) its permit, which the drivers do; its place is
+/// A waiting call that is dropped must [settle](Guard::settle) its permit, which the drivers do; its place is
 /// then free.
 ///
 /// Source: the shared pauses of ScyllaDB (#30775), git-lfs (#6322) and icechunk (#2408). Differs from them in: the
@@ -103,6 +103,9 @@ pub struct QuietPeriod {
 
 /// How far behind its pace a return may catch up: timers are late.
 const LATENESS: u64 = 50_000_000;
+/// How much later than a first attempt a retry may be the probe: it was refused itself, and may be again for reasons
+/// that are its own.
+const RETRY_LATER: u64 = 100_000_000;
 /// How long a probe is assumed to take at least.
 const MIN_PROBE: u64 = 1_000_000;
 /// For how long no call may have been rejected before a return ends.
@@ -113,7 +116,7 @@ impl QuietPeriod {
         /// Creates a quiet period with the default settings, open.
         #[must_use]
         pub const fn new() -> Self {
-            Self::of(QuietPeriodBuilder::DEFAULT.unchecked())
+            Self::of(QuietSettings::DEFAULT)
         }
 
         pub(super) const fn of(settings: QuietSettings) -> Self {
@@ -153,7 +156,7 @@ impl QuietPeriod {
             QuietState::Quiet => state.time(at()).saturating_sub(at()),
             _ => 0,
         };
-        let HeldCounts { waiting, waited, rejected, would_have_held } = self.held.counts();
+        let HeldCounts { waiting, waited, rejected } = self.held.counts();
         QuietSnapshot {
             state: state.mode(),
             remaining: Duration::from_nanos(remaining),
@@ -162,53 +165,36 @@ impl QuietPeriod {
             pauses: self.pauses.load(Ordering::Relaxed),
             waited,
             rejected,
-            would_have_held,
         }
     }
 }
 
-/// What a driver asks of a quiet period that it knows by its type, without a virtual call.
-impl QuietPeriod {
-    /// Admits an attempt if the quiet period is open, like [`Limiter::admit_if_open`].
-    #[inline]
-    #[must_use]
-    pub fn admit_if_open(&self) -> Option<LimiterPermit> {
-        let state = PackedState(self.state.load(Ordering::Relaxed));
-        if state.is_open() { Some(Permit::Admitted { generation: state.generation() }.pack()) } else { None }
+impl Guard for QuietPeriod {
+    fn name(&self) -> &'static str {
+        "quiet"
     }
 
-    /// Records the success of the attempt that `permit` was granted for, like [`record`](Limiter::record). `earlier` is
-    /// an instant that was read before, such as the start of the call: with it, the clock is read at most about once a
-    /// second.
     #[inline]
-    pub fn record_success(&self, permit: LimiterPermit, earlier: Option<Instant>, now: impl FnOnce() -> Instant) {
-        self.record(permit, &Outcome::Success, &Unread::after(earlier, now));
-    }
-}
-
-impl Limiter for QuietPeriod {
-    #[inline]
-    fn admit(&self, permit: LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
+    fn ask(&self, ask: Ask, held: guard::Permit, now: &dyn Now) -> Answer {
         // Nothing beside the word is needed while it is open.
         let state = PackedState(self.state.load(Ordering::Relaxed));
-        if state.is_open() && permit == LimiterPermit::NONE {
-            return Turn::Now(Permit::Admitted { generation: state.generation() }.pack());
+        if state.is_open() && held == guard::Permit::NONE {
+            return Answer::Go(Permit::Admitted { generation: state.generation() }.pack());
         }
-        self.admit_slowly(&permit, latest, now)
+        self.admit_slowly(&held, ask, now)
     }
 
     #[inline]
-    fn admit_if_open(&self) -> Option<LimiterPermit> {
-        self.admit_if_open()
-    }
-
-    #[inline]
-    fn would_reject(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
+    fn would_refuse(&self, after: Duration, latest: Option<Instant>, now: &dyn Now) -> bool {
         !PackedState(self.state.load(Ordering::Relaxed)).is_open() && self.would_reject_slowly(after, latest, now)
     }
 
     #[inline]
-    fn record(&self, permit: LimiterPermit, outcome: &Outcome, now: &dyn Now) {
+    fn settle(&self, permit: guard::Permit, end: End<'_>, now: &dyn Now) {
+        let outcome = match end {
+            End::Made(outcome) => outcome,
+            End::NeverMade => return self.give_back(Permit::unpack(&permit)),
+        };
         if matches!(outcome, Outcome::Success) {
             self.admitted.count(now);
             if self.recent.is_clean() && PackedState(self.state.load(Ordering::Relaxed)).is_open() {
@@ -218,25 +204,16 @@ impl Limiter for QuietPeriod {
         self.record_slowly(Permit::unpack(&permit), outcome, now);
     }
 
-    fn release(&self, permit: LimiterPermit) {
-        self.give_back(Permit::unpack(&permit));
-    }
-
     fn retry_in(&self, now: &dyn Now) -> Duration {
         let state = self.load();
-        if state.is_open() || self.settings.hold.mode == LimiterMode::Observe {
+        if state.is_open() {
             return Duration::ZERO;
         }
         let at = now.now().as_nanos();
-        Duration::from_nanos(self.turn(state, self.held.waiting(), at).saturating_sub(at))
+        Duration::from_nanos(self.turn(state, self.held.waiting(), Ask::FIRST, at).saturating_sub(at))
     }
 
-    fn is_current(&self, permit: &LimiterPermit) -> bool {
-        self.allows(Permit::unpack(permit))
-    }
-
-    fn is_at_rest(&self, now: &dyn Now) -> bool {
-        let _ = now;
+    fn is_at_rest(&self, _: &dyn Now) -> bool {
         self.load().is_open() && self.recent.is_clean() && self.held.waiting() == 0
     }
 
@@ -248,14 +225,14 @@ impl Limiter for QuietPeriod {
 /// Admission: what happens when a call wants to start.
 impl QuietPeriod {
     #[inline(never)]
-    fn admit_slowly(&self, permit: &LimiterPermit, latest: Option<Instant>, now: &dyn Now) -> Turn {
+    fn admit_slowly(&self, permit: &guard::Permit, ask: Ask, now: &dyn Now) -> Answer {
         let permit = Permit::unpack(permit);
         let at = now.now().as_nanos();
         loop {
             let state = self.load();
             let admitted = match state.mode() {
                 QuietState::Open => Some(Permit::Admitted { generation: state.generation() }),
-                QuietState::Quiet | QuietState::Probing if at >= self.next_probe(state, at) => {
+                QuietState::Quiet | QuietState::Probing if at >= self.next_probe(state, at, ask) => {
                     let probing = state.probing(at);
                     if !self.swap(state, probing) {
                         continue;
@@ -268,21 +245,22 @@ impl QuietPeriod {
                 },
                 QuietState::Quiet | QuietState::Probing => None,
             };
-            let Some(admitted) = admitted else { return self.hold(state, permit, latest, at) };
+            let Some(admitted) = admitted else { return self.hold(state, permit, ask, at) };
             self.held.leave(permit);
             if state.mode() == QuietState::Returning {
                 self.open_if_nobody_waits(state, at);
             }
-            return Turn::Now(admitted.pack());
+            return Answer::Go(admitted.pack());
         }
     }
 
-    /// Returns when another call becomes the probe.
-    fn next_probe(&self, state: PackedState, at: u64) -> u64 {
-        match state.mode() {
+    /// Returns when this attempt could be another probe.
+    fn next_probe(&self, state: PackedState, at: u64, ask: Ask) -> u64 {
+        let next = match state.mode() {
             QuietState::Probing => state.time(at).saturating_add(self.settings.probe_wait),
             _ => state.time(at),
-        }
+        };
+        if ask.is_first { next } else { next.saturating_add(RETRY_LATER) }
     }
 
     /// Takes the next release of a return, if it is due. A call that has not waited does not overtake those that do.
@@ -300,29 +278,27 @@ impl QuietPeriod {
     }
 
     /// Lets a call wait, or rejects it.
-    fn hold(&self, state: PackedState, permit: Permit, latest: Option<Instant>, at: u64) -> Turn {
-        let turn = self.turn(state, self.held.before(permit), at);
-        let Some(turn) = self.held.hold(permit, latest, at, turn, None) else {
-            return Turn::Now(Permit::Admitted { generation: state.generation() }.pack());
-        };
-        if matches!(turn, Turn::Rejected { .. }) {
+    fn hold(&self, state: PackedState, permit: Permit, ask: Ask, at: u64) -> Answer {
+        let predicted = self.turn(state, self.held.before(permit), ask, at);
+        let turn = self.held.hold(permit, ask.latest, at, predicted, None);
+        if matches!(turn, Answer::No { .. }) {
             self.rejected_at.store(at.max(1), Ordering::Relaxed);
         }
         turn
     }
 
     /// Predicts when a call starts that has this many before it. The first of them is the probe.
-    fn turn(&self, state: PackedState, before: u32, at: u64) -> u64 {
+    fn turn(&self, state: PackedState, before: u32, ask: Ask, at: u64) -> u64 {
         match state.mode() {
             QuietState::Open => at,
             QuietState::Quiet => {
                 let end = state.time(at).max(at);
-                self.pace_since(end).turn(end, before)
+                self.pace_since(end).turn(end, before).max(self.next_probe(state, at, ask))
             }
             QuietState::Probing => {
                 // A probe that has taken this long is assumed to take as long again.
-                let answer =
-                    at.saturating_add(at.saturating_sub(state.time(at)).max(MIN_PROBE)).min(self.next_probe(state, at));
+                let taken = at.saturating_sub(state.time(at)).max(MIN_PROBE);
+                let answer = at.saturating_add(taken).min(self.next_probe(state, at, ask));
                 self.pace_since(answer).turn(answer.max(at), before)
             }
             QuietState::Returning => self.pace(state, at).turn(self.next.load(Ordering::Acquire).max(at), before),
@@ -337,14 +313,7 @@ impl QuietPeriod {
             QuietState::Quiet if state.time(at) > start => state.time(at),
             _ => return false,
         };
-        match self.settings.hold.mode {
-            LimiterMode::Observe => false,
-            LimiterMode::FailFast => true,
-            LimiterMode::Wait => {
-                latest.is_some_and(|latest| held_until > latest.as_nanos())
-                    || self.settings.hold.max_wait.is_some_and(|most| held_until - start > most)
-            }
-        }
+        self.settings.hold.is_too_long(start, held_until, 0, latest)
     }
 
     /// Ends the return when nobody waits. If calls were rejected, they may come back together, so the return goes on
@@ -385,24 +354,8 @@ impl QuietPeriod {
 /// Another call has taken the release.
 struct Raced;
 
-/// The rate of the return, for quiet periods that are created when they are needed.
+/// What the settings say.
 impl QuietPeriod {
-    /// Returns the time between two calls with which a return would begin if a pause began now: the mean of the last
-    /// second or more, between 1 µs and 1 s.
-    ///
-    /// One quiet period can learn the rate at which a server admits calls for others, which are created when a pause
-    /// begins: see [`assume_interval`](Self::assume_interval).
-    #[must_use]
-    pub fn learned_interval(&self, now: &dyn Now) -> Duration {
-        Duration::from_nanos(self.admitted.interval(now.now().as_nanos()))
-    }
-
-    /// Sets the time between two calls with which a return begins, for a quiet period that has recorded no success yet.
-    /// Default: 1 s. Range: 1 µs to 1 s; other values count as the nearer limit.
-    pub fn assume_interval(&self, interval: Duration) {
-        self.admitted.assume(nanos(interval).clamp(FASTEST, SLOWEST));
-    }
-
     /// Returns what begins a pause.
     #[must_use]
     pub const fn trigger(&self) -> QuietTrigger {
@@ -413,20 +366,6 @@ impl QuietPeriod {
     #[must_use]
     pub const fn max(&self) -> Duration {
         Duration::from_nanos(self.settings.max)
-    }
-
-    /// Returns whether an attempt that was admitted with this permit, and has not begun, may still begin.
-    pub(super) fn allows(&self, permit: Permit) -> bool {
-        let state = self.load();
-        match (state.mode(), permit) {
-            _ if self.settings.hold.mode == LimiterMode::Observe => true,
-            (QuietState::Open, _) => true,
-            (QuietState::Probing, Permit::Probe { generation })
-            | (QuietState::Returning, Permit::Probe { generation } | Permit::Admitted { generation }) => {
-                generation == state.generation()
-            }
-            _ => false,
-        }
     }
 
     /// Counts a refusal without a hint, and returns whether there are too many, if they begin a pause.

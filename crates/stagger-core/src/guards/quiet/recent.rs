@@ -70,8 +70,6 @@ pub(super) struct AdmittedRate {
     /// The newest mark, and the one before it, which is at least a second older.
     newer: AtomicU64,
     older: AtomicU64,
-    /// The time between two admitted calls as long as there is no mark.
-    assumed: AtomicU64,
 }
 
 impl AdmittedRate {
@@ -81,7 +79,6 @@ impl AdmittedRate {
                 successes: Shards::new(),
                 newer: AtomicU64::new(0),
                 older: AtomicU64::new(0),
-                assumed: AtomicU64::new(SLOWEST),
             }
         }
     }
@@ -108,10 +105,6 @@ impl AdmittedRate {
         }
     }
 
-    pub(super) fn assume(&self, interval: u64) {
-        self.assumed.store(interval, Ordering::Relaxed);
-    }
-
     /// Returns the time between two admitted calls, in nanoseconds, within the limits of a [`Pace`](super::pace::Pace).
     pub(super) fn interval(&self, at: u64) -> u64 {
         let here = RateMark::new(at, self.successes.sum());
@@ -119,7 +112,7 @@ impl AdmittedRate {
             (RateMark(self.newer.load(Ordering::Acquire)), RateMark(self.older.load(Ordering::Acquire)));
         let mark = if here.millis_after(newer) >= MARK_MILLIS || older.is_none() { newer } else { older };
         if mark.is_none() {
-            return self.assumed.load(Ordering::Relaxed);
+            return SLOWEST;
         }
         let nanos = here.millis_after(mark).max(MARK_MILLIS) * 1_000_000;
         // The success that set the mark was admitted in this time too.

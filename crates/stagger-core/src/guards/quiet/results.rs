@@ -26,8 +26,7 @@ impl QuietPeriod {
                 self.admitted.count(now);
                 return self.answered(permit, now);
             }
-            Outcome::Failed { kind, hint } => (*kind, *hint),
-            Outcome::UnsafeToRetry(kind) => (*kind, None),
+            Outcome::Failed { kind, hint } | Outcome::UnsafeToRetry { kind, hint } => (*kind, *hint),
             Outcome::NotProcessed | Outcome::Cancelled => (FailureKind::LocalExhaustion, None),
         };
         match (kind, hint) {

@@ -58,9 +58,6 @@ pub struct QuietSnapshot {
     pub waited: u64,
     /// How many calls were rejected.
     pub rejected: u64,
-    /// How many calls would have waited or been rejected, with
-    /// [`LimiterMode::Observe`](crate::guard::LimiterMode::Observe).
-    pub would_have_held: u64,
 }
 
 /// `mode: 2 bits, generation: 14, time: 48`. The time is in microseconds of the driver's clock, modulo 8.9 years,

@@ -4,7 +4,8 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
-use stagger_core::{Jitter, Outcome, Policy, Ratio, Seed, StopReason};
+use stagger_core::guard::Answer;
+use stagger_core::{Guard, Guards, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
 
 use super::support::{FAILED, Harness, exactly, five_seconds};
 use crate::laws::support::{Call, ms, secs};
@@ -50,7 +51,7 @@ fn r4_13b_the_second_wait_is_longer() {
         harness.call(FAILED);
         harness.after(secs(5)).call(FAILED);
         assert_eq!(harness.rejected(), ms(7_500));
-        assert_eq!(harness.after(secs(wait)).admit().is_ok(), admitted, "after {wait} s");
+        assert_eq!(matches!(harness.after(secs(wait)).admit(), Answer::Go(_)), admitted, "after {wait} s");
     }
 }
 
@@ -105,11 +106,12 @@ fn pl_35_one_of_two_callers_when_half_open_is_the_probe() {
 /// retry that would start when the breaker admits calls again is made.
 #[test]
 fn fg_17_a_retry_with_a_breaker_that_opens_at_once() {
-    for (wait, runs, stop) in [(ms(100), 1, StopReason::Breaker), (secs(5), 3, StopReason::Attempts)] {
+    for (wait, runs, stop) in [(ms(100), 1, StopReason::BREAKER), (secs(5), 3, StopReason::Attempts)] {
         let policy = Policy::constant(wait).jitter(Jitter::None).max_attempts(3).build().unwrap();
         let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(1).open(exactly(secs(5))).build().unwrap();
         let mut call = Call::new(&policy);
-        call.guards.breaker = Some(&breaker);
+        let list: [&dyn Guard; 1] = [&breaker];
+        call.guards = Guards::of(&list);
         let trace = call.failing();
         assert_eq!((trace.runs, trace.attempts, trace.stop), (runs, runs, Some(stop)), "retries after {wait:?}");
     }

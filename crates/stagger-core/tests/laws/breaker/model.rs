@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::guard::{BreakerPermit, ServerHealth};
-use stagger_core::{Breaker, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed};
+use stagger_core::guard::{Answer, End, Permit, ServerHealth};
+use stagger_core::{FailureKind, Guard, Instant, Jitter, Outcome, Policy, Ratio, Seed};
 
-use crate::laws::support::{at, cases, ms};
+use crate::laws::support::{Start, at, cases, ms};
 
 #[derive(Clone, Copy, Debug)]
 struct Settings {
@@ -321,18 +321,18 @@ proptest! {
         let breaker = settings.builder().build().unwrap();
         let mut model = Model::new(settings);
         let mut now: Instant = at(ms(1_000_000));
-        let mut outstanding: Vec<(BreakerPermit, ModelPermit)> = Vec::new();
+        let mut outstanding: Vec<(Permit, ModelPermit)> = Vec::new();
         for event in events {
             let nanos = now.as_nanos();
             match event {
-                Event::Admit => match (breaker.admit(&now), model.admit(nanos)) {
-                    (Ok(permit), Ok(expected)) => outstanding.push((permit, expected)),
-                    (Err(open), Err(left)) => prop_assert_eq!(open.retry_in, Duration::from_nanos(left)),
+                Event::Admit => match (breaker.first(&now), model.admit(nanos)) {
+                    (Answer::Go(permit), Ok(expected)) => outstanding.push((permit, expected)),
+                    (Answer::No { retry_in }, Err(left)) => prop_assert_eq!(retry_in, Duration::from_nanos(left)),
                     (got, want) => prop_assert!(false, "got {:?}, expected {:?}: {:?}", got, want, model),
                 },
                 Event::Record(which, outcome) if !outstanding.is_empty() => {
                     let (permit, expected) = outstanding.swap_remove(which % outstanding.len());
-                    breaker.record(permit, &outcome, &now);
+                    breaker.settle(permit, End::Made(&outcome), &now);
                     model.record(expected, outcome, nanos);
                 }
                 Event::Record(..) => {}
@@ -362,11 +362,11 @@ proptest! {
                 prop_assert_eq!(snapshot.probes, in_flight.len() as u64);
                 prop_assert_eq!((snapshot.calls, snapshot.failures), ((healthy + ailing) as u64, *ailing as u64));
             }
-            // With no other calls, `would_reject` predicts the decision at that time.
+            // With no other calls, `would_refuse` predicts the decision at that time.
             let left = breaker.retry_in(&now);
             if matches!(model.state, State::Open { .. }) && !left.is_zero() {
-                prop_assert!(breaker.would_reject(left - Duration::from_nanos(1), &now));
-                prop_assert!(!breaker.would_reject(left, &now));
+                prop_assert!(breaker.would_refuse(left - Duration::from_nanos(1), None, &now));
+                prop_assert!(!breaker.would_refuse(left, None, &now));
             }
         }
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, TransitionCause};
-use stagger_core::{Breaker, Jitter, Outcome, Policy, Ratio};
+use stagger_core::{Guard, Jitter, Outcome, Policy, Ratio};
 
 use super::support::{FAILED, Harness, five_seconds};
 use crate::laws::support::{ms, secs};
@@ -158,12 +158,12 @@ fn a_call_during_a_probe_gets_a_short_retry_in() {
     for (passed, want) in [(0, 1), (40, 40), (1_000, 1_040), (20_000, 8_960), (8_959, 1)] {
         assert_eq!(harness.after(ms(passed)).rejected(), ms(want));
         assert_eq!(harness.breaker.retry_in(&harness.now), ms(want));
-        assert!(harness.breaker.would_reject(Duration::ZERO, &harness.now));
-        assert!(!harness.breaker.would_reject(ms(1), &harness.now), "the probe may have completed by then");
+        assert!(harness.breaker.would_refuse(Duration::ZERO, None, &harness.now));
+        assert!(!harness.breaker.would_refuse(ms(1), None, &harness.now), "the probe may have completed by then");
     }
 }
 
-/// `retry_in` and `would_reject` return what a call would get.
+/// `retry_in` and `would_refuse` return what a call would get.
 #[test]
 fn an_overdue_probe_predicts_the_next_open_time() {
     let open = Policy::exponential(secs(5), secs(60)).jitter(Jitter::None).build().unwrap();
@@ -172,7 +172,8 @@ fn an_overdue_probe_predicts_the_next_open_time() {
     harness.after(secs(31));
     assert_eq!(harness.breaker.retry_in(&harness.now), secs(9));
     assert!(
-        harness.breaker.would_reject(ms(8_999), &harness.now) && !harness.breaker.would_reject(secs(9), &harness.now)
+        harness.breaker.would_refuse(ms(8_999), None, &harness.now)
+            && !harness.breaker.would_refuse(secs(9), None, &harness.now)
     );
     assert_eq!(harness.state(), BreakerState::HalfOpen, "the predictions do not change the state");
     assert_eq!(harness.rejected(), secs(9));
@@ -182,7 +183,7 @@ fn an_overdue_probe_predicts_the_next_open_time() {
 fn a_permit_recorded_twice_does_not_free_another_probe() {
     let harness = half_open(five_seconds().probes(2));
     let probe = harness.permit();
-    let again = stagger_core::guard::BreakerPermit(probe.0);
+    let again = stagger_core::guard::Permit(probe.0);
     harness.record(probe, Outcome::Cancelled);
     harness.record(again, Outcome::Cancelled);
     let _probes = (harness.permit(), harness.permit());

@@ -7,11 +7,12 @@ use stagger_core::breaker::{
     BreakerState, CircuitBreaker, CircuitBreakerBuilder, CircuitBreakerProblem as Problem, Evidence, TransitionCause,
     Window,
 };
+use stagger_core::guard::End;
 use stagger_core::guard::Now;
-use stagger_core::{Breaker as _, FailureKind, Instant, Outcome, Policy, Ratio, Seed};
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Policy, Ratio, Seed};
 
 use super::support::{FAILED, Harness, five_seconds};
-use crate::laws::support::{ms, secs};
+use crate::laws::support::{Start, ms, secs};
 
 const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
@@ -117,12 +118,12 @@ fn the_clock_is_read_only_if_a_rule_needs_it() {
         let breaker = breaker.build().unwrap();
         for outcome in [Outcome::Success, FAILED, Outcome::Success] {
             let clock = CountingNow(Cell::new(0));
-            let permit = breaker.admit(&clock).unwrap();
+            let permit = breaker.start(&clock);
             assert_eq!(clock.0.replace(0), admit, "{name}: admit");
-            breaker.record(permit, &outcome, &clock);
+            breaker.settle(permit, End::Made(&outcome), &clock);
             assert_eq!(clock.0.get(), record, "{name}: record {outcome:?}");
         }
-        assert!(!breaker.would_reject(secs(1), &CountingNow(Cell::new(0))));
+        assert!(!breaker.would_refuse(secs(1), None, &CountingNow(Cell::new(0))));
     }
 }
 

@@ -1,13 +1,13 @@
-//! Open times, forced states, enforcement modes, snapshots.
+//! Open times, forced states, snapshots.
 
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
-use stagger_core::guard::Enforcement;
-use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint};
+use stagger_core::guard::{Answer, End};
+use stagger_core::{Guard, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint};
 
 use super::support::{FAILED, Harness, five_seconds};
-use crate::laws::support::{ks_distance, ks_limit, ms, secs};
+use crate::laws::support::{Start, ks_distance, ks_limit, ms, secs};
 
 fn growing() -> Policy {
     Policy::exponential(secs(1), secs(6)).jitter(Jitter::None).stable_after(secs(60)).build().unwrap()
@@ -49,7 +49,7 @@ fn by_default_it_is_stable_when_closed_as_long_as_open() {
 fn breakers_of_a_fleet_do_not_half_open_in_sync() {
     let open = |seed| {
         let breaker = CircuitBreaker::new(Seed::new(99).for_call(seed));
-        (0..5).for_each(|_| breaker.record(breaker.admit(&Instant::ZERO).unwrap(), &FAILED, &Instant::ZERO));
+        (0..5).for_each(|_| breaker.settle(breaker.start(&Instant::ZERO), End::Made(&FAILED), &Instant::ZERO));
         breaker.retry_in(&Instant::ZERO)
     };
     let times: Vec<_> = (0..2_000).map(open).collect();
@@ -92,8 +92,8 @@ fn a_server_hint_sets_the_open_time() {
         let mut lengths = std::collections::HashSet::new();
         for seed in 0..50 {
             let breaker = CircuitBreaker::builder(Seed::new(seed)).consecutive(1).open(open).build().unwrap();
-            let permit = breaker.admit(&Instant::ZERO).unwrap();
-            breaker.record(permit, &Outcome::throttled(Some(hint)), &Instant::ZERO);
+            let permit = breaker.start(&Instant::ZERO);
+            breaker.settle(permit, End::Made(&Outcome::throttled(Some(hint))), &Instant::ZERO);
             let length = breaker.retry_in(&Instant::ZERO);
             assert!(length >= min && length <= max, "{hint:?}: {length:?}");
             lengths.insert(length);
@@ -116,8 +116,8 @@ fn forced_open_rejects_until_reset() {
     let early = harness.permit();
     harness.breaker.force_open(&harness.now);
     assert_eq!((harness.rejected(), harness.breaker.retry_in(&harness.now)), (secs(5), secs(5)));
-    assert!(harness.after(secs(86_400)).admit().is_err());
-    assert!(harness.breaker.would_reject(secs(86_400), &harness.now));
+    assert!(matches!(harness.after(secs(86_400)).admit(), Answer::No { .. }));
+    assert!(harness.breaker.would_refuse(secs(86_400), None, &harness.now));
     harness.record(early, Outcome::Success);
     assert_eq!((harness.state(), harness.snapshot().rejections), (BreakerState::ForcedOpen, 2));
     harness.breaker.reset(&harness.now);
@@ -132,7 +132,7 @@ fn forced_closed_admits_every_call() {
     harness.calls([FAILED; 10]);
     assert_eq!((harness.state(), harness.snapshot().consecutive), (BreakerState::ForcedClosed, 0));
     assert_eq!(harness.breaker.retry_in(&harness.now), Duration::ZERO);
-    assert!(!harness.breaker.would_reject(Duration::ZERO, &harness.now));
+    assert!(!harness.breaker.would_refuse(Duration::ZERO, None, &harness.now));
     harness.breaker.reset(&harness.now);
     harness.call(FAILED);
     assert_eq!(harness.state(), BreakerState::Open);
@@ -156,46 +156,6 @@ fn a_reset_clears_counts_and_open_times() {
     assert_eq!(harness.state(), BreakerState::Closed, "one failure since the reset");
     harness.call(FAILED);
     assert_eq!(harness.rejected(), secs(1));
-}
-
-#[test]
-fn observed_mode_admits_all_and_counts_would_be_rejections() {
-    let mut harness = Harness::new(five_seconds().consecutive(2));
-    harness.breaker.set_enforcement(Enforcement::Observed);
-    harness.calls([FAILED; 2]);
-    // Open, but every call is admitted, and its result is ignored.
-    harness.calls([Outcome::Success, FAILED, Outcome::Success]);
-    assert_eq!((harness.state(), harness.breaker.retry_in(&harness.now)), (BreakerState::Open, Duration::ZERO));
-    assert!(!harness.breaker.would_reject(Duration::ZERO, &harness.now));
-    let snapshot = harness.snapshot();
-    assert_eq!((snapshot.rejections, snapshot.would_have_rejected), (0, 3));
-    assert_eq!(snapshot.enforcement, Enforcement::Observed);
-    // The states change as if enforced: one probe, and a concurrent call does not count.
-    let probe = harness.after(secs(5)).permit();
-    harness.call(FAILED);
-    assert_eq!(harness.state(), BreakerState::HalfOpen);
-    harness.record(probe, Outcome::Success);
-    assert_eq!(harness.state(), BreakerState::Closed);
-    // Enforced again.
-    harness.breaker.set_enforcement(Enforcement::Enforced);
-    harness.calls([FAILED; 2]);
-    harness.rejected();
-    assert_eq!((harness.snapshot().rejections, harness.snapshot().would_have_rejected), (1, 4));
-}
-
-#[test]
-fn off_mode_admits_all_and_counts_no_rejections() {
-    let harness = Harness::new(five_seconds().consecutive(2));
-    // Set through the trait, as generic code does.
-    (&harness.breaker as &dyn Breaker).set_enforcement(Enforcement::Off);
-    harness.calls([FAILED; 2]);
-    assert_eq!((harness.state(), harness.breaker.enforcement()), (BreakerState::Open, Enforcement::Off));
-    harness.calls([FAILED, Outcome::Success]);
-    assert_eq!(harness.breaker.retry_in(&harness.now), Duration::ZERO);
-    assert_eq!((harness.snapshot().rejections, harness.snapshot().would_have_rejected), (0, 0));
-    // It kept its state while off.
-    harness.breaker.set_enforcement(Enforcement::Enforced);
-    assert_eq!(harness.rejected(), secs(5));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
-use stagger_core::guard::BreakerPermit;
-use stagger_core::{Breaker, BreakerOpen, Instant, Jitter, Outcome, Policy, Seed};
+use stagger_core::guard::{Answer, End, Permit};
+use stagger_core::{Guard, Instant, Jitter, Outcome, Policy, Seed};
 
-use crate::laws::support::secs;
+use crate::laws::support::{Start, go, secs};
 
 pub(super) const FAILED: Outcome = Outcome::TRANSIENT;
 
@@ -25,22 +25,25 @@ impl Harness {
         self
     }
 
-    pub(super) fn admit(&self) -> Result<BreakerPermit, BreakerOpen> {
-        self.breaker.admit(&self.now)
+    pub(super) fn admit(&self) -> Answer {
+        self.breaker.first(&self.now)
     }
 
     /// Returns a permit; panics if the breaker rejects.
-    pub(super) fn permit(&self) -> BreakerPermit {
-        self.admit().expect("the breaker should admit a call")
+    pub(super) fn permit(&self) -> Permit {
+        go(self.admit())
     }
 
     /// Returns the `retry_in` of a rejection; panics if the breaker admits.
     pub(super) fn rejected(&self) -> Duration {
-        self.admit().expect_err("the breaker should reject").retry_in
+        match self.admit() {
+            Answer::No { retry_in } => retry_in,
+            answer => panic!("the breaker should reject: {answer:?}"),
+        }
     }
 
-    pub(super) fn record(&self, permit: BreakerPermit, outcome: Outcome) {
-        self.breaker.record(permit, &outcome, &self.now);
+    pub(super) fn record(&self, permit: Permit, outcome: Outcome) {
+        self.breaker.settle(permit, End::Made(&outcome), &self.now);
     }
 
     /// Makes a call that takes no time.

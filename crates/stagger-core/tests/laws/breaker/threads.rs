@@ -4,11 +4,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, Window};
-use stagger_core::guard::Now;
-use stagger_core::{Breaker, Instant, Outcome, Ratio, Seed};
+use stagger_core::guard::{Answer, End, Now};
+use stagger_core::{Guard, Instant, Outcome, Ratio, Seed};
 
 use super::support::{FAILED, exactly};
-use crate::laws::support::{ms, secs};
+use crate::laws::support::{Start, ms, secs};
 
 /// A clock shared by all threads that advances with every read.
 #[derive(Default)]
@@ -44,7 +44,7 @@ fn a_server_that_stays_down_receives_only_probes() {
             let (breaker, clock, in_flight, made, cancelled) = (&breaker, &clock, &in_flight, &made, &cancelled);
             scope.spawn(move || {
                 for n in 0..CALLS {
-                    let Ok(permit) = breaker.admit(clock) else { continue };
+                    let Answer::Go(permit) = breaker.first(clock) else { continue };
                     made.fetch_add(1, Ordering::Relaxed);
                     let has_opened = breaker.transitions() > 0;
                     let concurrent = in_flight.fetch_add(1, Ordering::SeqCst) + 1;
@@ -53,7 +53,7 @@ fn a_server_that_stays_down_receives_only_probes() {
                     let is_cancelled = has_opened && (n + thread) % 3 == 0;
                     cancelled.fetch_add(u64::from(is_cancelled), Ordering::Relaxed);
                     in_flight.fetch_sub(1, Ordering::SeqCst);
-                    breaker.record(permit, if is_cancelled { &Outcome::Cancelled } else { &FAILED }, clock);
+                    breaker.settle(permit, End::Made(if is_cancelled { &Outcome::Cancelled } else { &FAILED }), clock);
                 }
             });
         }
@@ -67,7 +67,7 @@ fn a_server_that_stays_down_receives_only_probes() {
     // No probe leaked: the breaker still closes.
     let later = Instant::from_nanos(u64::MAX / 2);
     for _ in 0..PROBES {
-        breaker.record(breaker.admit(&later).unwrap(), &Outcome::Success, &later);
+        breaker.settle(breaker.start(&later), End::Made(&Outcome::Success), &later);
     }
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
@@ -84,19 +84,19 @@ fn half_open_never_exceeds_the_number_of_probes() {
         .build()
         .unwrap();
     let start = Instant::from_nanos(1);
-    breaker.record(breaker.admit(&start).unwrap(), &FAILED, &start);
+    breaker.settle(breaker.start(&start), End::Made(&FAILED), &start);
     let later = start.saturating_add(ms(1));
     let (in_flight, admitted) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 for _ in 0..50_000 {
-                    let Ok(permit) = breaker.admit(&later) else { continue };
+                    let Answer::Go(permit) = breaker.first(&later) else { continue };
                     let concurrent = in_flight.fetch_add(1, Ordering::SeqCst) + 1;
                     assert!(concurrent <= PROBES, "{concurrent} probes at once");
                     admitted.fetch_add(1, Ordering::Relaxed);
                     in_flight.fetch_sub(1, Ordering::SeqCst);
-                    breaker.record(permit, &Outcome::Cancelled, &later);
+                    breaker.settle(permit, End::Made(&Outcome::Cancelled), &later);
                 }
             });
         }
@@ -124,12 +124,12 @@ fn a_window_of_calls_counts_every_result_once() {
                 let breaker = &breaker;
                 scope.spawn(move || {
                     for n in 0..50_000_u64 {
-                        let Ok(permit) = breaker.admit(&early) else {
+                        let Answer::Go(permit) = breaker.first(&early) else {
                             breaker.reset(&early);
                             continue;
                         };
                         let outcome = if (n + thread) % 3 == 0 { FAILED } else { Outcome::Success };
-                        breaker.record(permit, &outcome, if n % 5 == 0 { &late } else { &early });
+                        breaker.settle(permit, End::Made(&outcome), if n % 5 == 0 { &late } else { &early });
                     }
                 });
             }
@@ -137,7 +137,7 @@ fn a_window_of_calls_counts_every_result_once() {
         if breaker.state() != BreakerState::Closed {
             breaker.reset(&early);
         }
-        let call = |outcome| breaker.record(breaker.admit(&early).unwrap(), &outcome, &early);
+        let call = |outcome| breaker.settle(breaker.start(&early), End::Made(&outcome), &early);
         for _ in 0..size {
             call(Outcome::Success);
         }
@@ -165,7 +165,7 @@ fn a_window_of_time_counts_every_result_once() {
                     // The last bucket starts while results are counted.
                     let now = Instant::from_nanos(n * 200_000);
                     let outcome = if n % 4 == 0 { FAILED } else { Outcome::Success };
-                    breaker.record(breaker.admit(&now).unwrap(), &outcome, &now);
+                    breaker.settle(breaker.start(&now), End::Made(&outcome), &now);
                 }
             });
         }
@@ -188,7 +188,7 @@ fn concurrent_failures_trip_it_exactly_once() {
         let now = Instant::from_nanos(5);
         thread::scope(|scope| {
             for _ in 0..THREADS {
-                scope.spawn(|| breaker.record(breaker.admit(&now).unwrap(), &FAILED, &now));
+                scope.spawn(|| breaker.settle(breaker.start(&now), End::Made(&FAILED), &now));
             }
         });
         assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Open, 1), "round {round}");

@@ -1,10 +1,11 @@
 //! The [`Adaptive`] budget.
 
 use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetProblem};
-use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger_core::guard::End;
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, problems};
-use crate::laws::support::{at, ms, secs};
+use crate::laws::support::{Start, at, ms, secs};
 
 const WITHOUT_MINIMUM: AdaptiveBuilder = Adaptive::builder(Seed::new(7)).min_requests(0);
 
@@ -54,7 +55,7 @@ fn rejections_count_as_requests_and_match_the_probability() {
     let (mut rejected, mut expected) = (0_u32, 0.0);
     for _ in 0..20_000 {
         expected += budget.snapshot(NOW).rejection_probability.as_f64();
-        rejected += u32::from(budget.try_acquire(FailureKind::Transient, &NOW).is_none());
+        rejected += u32::from(budget.reserve(FailureKind::Transient, &NOW).is_none());
     }
     assert_eq!(budget.snapshot(NOW).requests, 21_000);
     // The standard deviation is below 40: the probability is above 0.97 nearly all the time.
@@ -67,7 +68,7 @@ fn the_seed_determines_which_retries_are_rejected() {
         let budget =
             Adaptive::builder(Seed::new(seed)).multiplier(Ratio::ONE).max_rejection_probability(Ratio::percent(50));
         let budget = after(budget.min_requests(0), 1_000, 0);
-        (0..64).map(|_| budget.try_acquire(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
+        (0..64).map(|_| budget.reserve(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
     };
     assert_eq!(series(1), series(1));
     assert_ne!(series(1), series(2));
@@ -100,13 +101,13 @@ fn the_last_slot_never_expires() {
 #[test]
 fn a_request_and_its_success_expire_together() {
     let budget = WITHOUT_MINIMUM.window(secs(12)).build().unwrap();
-    let permit = budget.on_first_attempt(&at(ms(100)));
-    budget.record(permit, &Outcome::Success, &at(secs(11)));
+    let permit = budget.start(&at(ms(100)));
+    budget.settle(permit, End::Made(&Outcome::Success), &at(secs(11)));
     assert_eq!(budget.snapshot(at(ms(11_999))).accepts, 1);
     assert_eq!(budget.snapshot(at(secs(12))).accepts, 0);
-    let late = budget.on_first_attempt(&at(secs(20)));
+    let late = budget.start(&at(secs(20)));
     attempt(&budget, Outcome::Success, at(secs(32)));
-    budget.record(late, &Outcome::Success, &at(secs(32)));
+    budget.settle(late, End::Made(&Outcome::Success), &at(secs(32)));
     assert_eq!(budget.snapshot(at(secs(32))).accepts, 1, "its request has expired");
 }
 
@@ -119,9 +120,9 @@ fn neutral_outcomes_and_released_permits_are_not_requests() {
         attempt(&budget, outcome, NOW);
         assert_eq!(budget.snapshot(NOW).requests, 0, "{outcome:?}");
     }
-    let permit = budget.try_acquire(FailureKind::Transient, &NOW).expect("no call has failed yet");
+    let permit = budget.reserve(FailureKind::Transient, &NOW).expect("no call has failed yet");
     assert_eq!(budget.snapshot(NOW).requests, 1);
-    budget.release(permit);
+    budget.settle(permit, End::NeverMade, &NOW);
     assert_eq!(budget.snapshot(NOW).requests, 0);
     assert_eq!(budget.available(), None);
 }

@@ -5,20 +5,21 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::budget::{Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
-use stagger_core::{Budget, Ratio};
+use stagger_core::budget::{Concurrent, Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens, Window};
+use stagger_core::{Guard, Ratio};
 
 use super::steps::{Step, Tally, run_steps, steps};
 use crate::laws::support::{cases, secs};
 
 /// Runs the steps with the budget, and again with a second one under an operator control.
-fn run_both<B: Budget>(
+fn run_both<B: Guard>(
     make: impl Fn() -> B,
     steps: &[Step],
     mut check: impl FnMut(&Tally) -> Result<(), TestCaseError>,
 ) -> Result<(), TestCaseError> {
     run_steps(&make(), steps, &mut check)?;
-    run_steps(&ControlledBudget::new(make()), steps, check).map(drop)
+    let (budget, control) = (make(), RetryControl::new());
+    run_steps(&Controlled::new(&budget, &control), steps, check).map(drop)
 }
 
 fn ratio() -> impl Strategy<Value = Ratio> {

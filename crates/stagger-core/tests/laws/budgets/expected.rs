@@ -4,9 +4,9 @@
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use stagger_core::budget::{Adaptive, ControlMode, ControlledBudget, Tokens};
-use stagger_core::guard::{BudgetPermit, Now};
-use stagger_core::{Budget, FailureKind, Outcome, Ratio, Seed};
+use stagger_core::budget::{Adaptive, ControlMode, Controlled, RetryControl, Tokens};
+use stagger_core::guard::{Answer, Ask, End, Now, Permit};
+use stagger_core::{FailureKind, Guard, Ratio, Seed};
 
 use super::steps::{Step, run_steps, steps};
 use crate::laws::support::cases;
@@ -25,14 +25,18 @@ struct Seen {
     variance: f64,
 }
 
-impl Budget for PredictedAdaptive {
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        self.budget.on_first_attempt(now)
+impl Guard for PredictedAdaptive {
+    fn name(&self) -> &'static str {
+        self.budget.name()
     }
 
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        self.budget.ask(ask, held, now)
+    }
+
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
         let rejection = self.budget.snapshot(now.now()).rejection_probability.as_f64();
-        let permit = self.budget.try_acquire(kind, now);
+        let permit = self.budget.reserve(kind, now);
         let mut seen = self.seen.lock().unwrap();
         seen.granted += f64::from(u8::from(permit.is_some()));
         seen.expected += 1.0 - rejection;
@@ -40,19 +44,16 @@ impl Budget for PredictedAdaptive {
         permit
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.budget.record(permit, outcome, now);
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.budget.release(permit);
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        self.budget.settle(permit, end, now);
     }
 }
 
 /// An operator control on tokens whose mode changes before every retry.
 #[derive(Debug)]
-struct ChangingControl {
-    control: ControlledBudget<Tokens>,
+struct ChangingControl<'a> {
+    tokens: Controlled<&'a Tokens, &'a RetryControl>,
+    control: &'a RetryControl,
     modes: Vec<ControlMode>,
     grants: Mutex<Grants>,
 }
@@ -64,28 +65,31 @@ struct Grants {
     while_no_retries: u64,
 }
 
-impl Budget for ChangingControl {
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+impl Guard for ChangingControl<'_> {
+    fn name(&self) -> &'static str {
+        self.tokens.name()
+    }
+
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
         let mut grants = self.grants.lock().unwrap();
         let mode = self.modes[grants.requested % self.modes.len()];
         grants.requested += 1;
         self.control.set(mode);
-        let permit = self.control.try_acquire(kind, now);
-        let counted = u64::from(permit.is_some());
+        let permit = self.tokens.reserve(kind, now)?;
+        if self.control.reserve(kind, now).is_none() {
+            self.tokens.settle(permit, End::NeverMade, now);
+            return None;
+        }
         match mode {
-            ControlMode::Enforced => grants.while_enforced += counted,
-            ControlMode::NoRetries => grants.while_no_retries += counted,
+            ControlMode::Enforced => grants.while_enforced += 1,
+            ControlMode::NoRetries => grants.while_no_retries += 1,
             _ => {}
         }
-        permit
+        Some(permit)
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.control.record(permit, outcome, now);
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.control.release(permit);
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        self.tokens.settle(permit, end, now);
     }
 }
 
@@ -114,7 +118,13 @@ proptest! {
         // Released permits could not be told apart from ones that were never charged.
         let steps: Vec<_> = steps.into_iter().filter(|step| !matches!(step, Step::Release(_))).collect();
         let tokens = Tokens::builder().capacity(capacity).reward(2).build().unwrap();
-        let changing = ChangingControl { control: ControlledBudget::new(tokens), modes, grants: Mutex::default() };
+        let control = RetryControl::new();
+        let changing = ChangingControl {
+            tokens: Controlled::new(&tokens, &control),
+            control: &control,
+            modes,
+            grants: Mutex::default(),
+        };
         let tally = run_steps(&changing, &steps, |_| Ok(()))?;
         let grants = *changing.grants.lock().unwrap();
         prop_assert!(grants.while_enforced * 5 <= u64::from(capacity) + 2 * tally.successes, "{grants:?}");

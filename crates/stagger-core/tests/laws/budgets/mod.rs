@@ -14,24 +14,26 @@ mod tokens;
 mod window;
 
 use stagger_core::budget::{BudgetError, BudgetProblem};
-use stagger_core::guard::BudgetPermit;
-use stagger_core::{Budget, FailureKind, Instant, Outcome};
+use stagger_core::guard::{End, Permit};
+use stagger_core::{FailureKind, Guard, Instant, Outcome};
+
+use crate::laws::support::Start;
 
 /// The instant for tests that do not depend on time.
 const NOW: Instant = Instant::from_nanos(5_000_000_000);
 
 /// Acquires permits until one is rejected and returns them. Their attempts stay in flight.
-fn drain(budget: &dyn Budget, now: Instant) -> Vec<BudgetPermit> {
+fn drain(budget: &dyn Guard, now: Instant) -> Vec<Permit> {
     let granted: Vec<_> =
-        core::iter::from_fn(|| budget.try_acquire(FailureKind::Transient, &now)).take(1_000_000).collect();
+        core::iter::from_fn(|| budget.reserve(FailureKind::Transient, &now)).take(1_000_000).collect();
     assert!(granted.len() < 1_000_000, "{budget:?} never rejects");
     granted
 }
 
 /// Runs a first attempt and records its outcome.
-fn attempt(budget: &dyn Budget, outcome: Outcome, now: Instant) {
-    let permit = budget.on_first_attempt(&now);
-    budget.record(permit, &outcome, &now);
+fn attempt(budget: &dyn Guard, outcome: Outcome, now: Instant) {
+    let permit = budget.start(&now);
+    budget.settle(permit, End::Made(&outcome), &now);
 }
 
 fn problems<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetProblem> {

@@ -1,29 +1,28 @@
-//! Which guards can be replaced by new ones without granting more: [`Budget::is_at_rest`], [`Budget::fresh`], and the
-//! same of breakers.
+//! Which guards can be replaced by new ones without granting more: [`Guard::is_at_rest`] and [`Guard::fresh`].
 
 use stagger_core::breaker::{CircuitBreaker, Window as BreakerWindow};
 use stagger_core::budget::{
-    Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
+    Adaptive, Concurrent, Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens, Window,
 };
-use stagger_core::guard::{BudgetPermit, Enforcement};
-use stagger_core::{Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger_core::guard::{End, Permit};
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio, Seed};
 
-use crate::laws::support::{RecordingBudget, at, ms, secs};
+use crate::laws::support::{RecordingGuard, Start, at, ms, secs};
 
 const START: Instant = Instant::ZERO;
 
 /// Fails one call with one retry, if the budget grants it. The retry is made and fails as well.
-fn fail(budget: &dyn Budget, now: Instant) {
-    let first = budget.on_first_attempt(&now);
-    budget.record(first, &Outcome::TRANSIENT, &now);
-    if let Some(retry) = budget.try_acquire(FailureKind::Transient, &now) {
-        budget.record(retry, &Outcome::TRANSIENT, &now);
+fn fail(budget: &dyn Guard, now: Instant) {
+    let first = budget.start(&now);
+    budget.settle(first, End::Made(&Outcome::TRANSIENT), &now);
+    if let Some(retry) = budget.reserve(FailureKind::Transient, &now) {
+        budget.settle(retry, End::Made(&Outcome::TRANSIENT), &now);
     }
 }
 
 /// A spent budget is not at rest, and a new one of the same settings is.
 #[track_caller]
-fn rests_until_it_is_used<B: Budget>(budget: &B) {
+fn rests_until_it_is_used<B: Guard>(budget: &B) {
     assert!(budget.is_at_rest(&START), "{budget:?}");
     let new = budget.available();
     fail(budget, START);
@@ -48,13 +47,13 @@ fn a_budget_rests_until_a_retry_is_charged_and_a_fresh_one_rests() {
 fn a_concurrent_budget_rests_while_no_call_is_active() {
     let budget = Concurrent::with(Ratio::percent(50), 2).unwrap();
     assert!(budget.is_at_rest(&START));
-    let first = budget.on_first_attempt(&START);
+    let first = budget.start(&START);
     assert!(!budget.is_at_rest(&START));
-    budget.record(first, &Outcome::TRANSIENT, &START);
-    let retry = budget.try_acquire(FailureKind::Transient, &START).unwrap();
+    budget.settle(first, End::Made(&Outcome::TRANSIENT), &START);
+    let retry = budget.reserve(FailureKind::Transient, &START).unwrap();
     assert!(!budget.is_at_rest(&START));
     assert_eq!(budget.fresh().unwrap().available(), Some(2));
-    budget.release(retry);
+    budget.settle(retry, End::NeverMade, &START);
     assert!(budget.is_at_rest(&START));
 }
 
@@ -67,7 +66,7 @@ fn time_or_success_brings_a_budget_back_to_rest() {
 
     let rewarded = Tokens::builder().capacity(10).cost(5).reward(5).build().unwrap();
     fail(&rewarded, START);
-    rewarded.record(BudgetPermit::NONE, &Outcome::Success, &START);
+    rewarded.settle(Permit::NONE, End::Made(&Outcome::Success), &START);
     assert!(rewarded.is_at_rest(&START));
 
     let window = Window::builder().ttl(secs(10)).build().unwrap();
@@ -83,7 +82,7 @@ fn a_lifetime_budget_rests_again_once_it_has_earned_its_bootstrap() {
     fail(&budget, START);
     for calls in 1..11 {
         assert!(!budget.is_at_rest(&START), "{calls} calls");
-        let _ = budget.on_first_attempt(&START);
+        let _ = budget.start(&START);
     }
     // Eleven calls have earned eleven retries, of which one was made.
     assert_eq!(budget.available(), Some(10));
@@ -92,39 +91,42 @@ fn a_lifetime_budget_rests_again_once_it_has_earned_its_bootstrap() {
 
 #[test]
 fn a_controlled_budget_rests_with_its_budget_and_a_custom_one_never_does() {
-    let controlled = ControlledBudget::new(Tokens::new());
+    let (tokens, control) = (Tokens::new(), RetryControl::new());
+    let controlled = Controlled::new(&tokens, &control);
     assert!(controlled.is_at_rest(&START));
     fail(&controlled, START);
     assert!(!controlled.is_at_rest(&START));
-    assert!(Unlimited.is_at_rest(&START) && Unlimited.fresh().is_some());
-    let custom = RecordingBudget::default();
+    let custom = RecordingGuard::budget();
     assert!(!custom.is_at_rest(&START) && custom.fresh().is_none());
 }
 
 #[test]
 fn budgets_that_count_calls_need_every_call_and_those_that_start_full_do_not() {
     let window = Window::builder().build().unwrap();
-    let counting: [&dyn Budget; 7] = [
+    let rewarded = Tokens::builder().initial(499).build().unwrap();
+    let control = RetryControl::new();
+    let counting: [&dyn Guard; 7] = [
         &window,
         &Lifetime::new(),
         &Concurrent::new(),
         &Adaptive::new(Seed::new(1)),
-        &Tokens::builder().initial(499).build().unwrap(),
-        &ControlledBudget::new(Tokens::new()),
-        &RecordingBudget::default(),
+        &rewarded,
+        &Controlled::new(&rewarded, &control),
+        &RecordingGuard::budget(),
     ];
     for budget in counting {
         assert!(budget.needs_every_call(), "{budget:?}");
     }
     let refilled = Tokens::builder().refill(1, secs(1)).build().unwrap();
-    let full: [&dyn Budget; 7] = [
+    let full_bucket = Tokens::new();
+    let full: [&dyn Guard; 7] = [
         &Tokens::new(),
         &Tokens::AWS.build().unwrap(),
         &Tokens::builder().initial(500).build().unwrap(),
         &refilled,
         &Throttle::new(10, Ratio::percent(10)).unwrap(),
         &SuccessRate::with(Ratio::percent(50), 64).unwrap(),
-        &Unlimited,
+        &Controlled::new(&full_bucket, &control),
     ];
     for budget in full {
         assert!(!budget.needs_every_call(), "{budget:?}");
@@ -132,17 +134,17 @@ fn budgets_that_count_calls_need_every_call_and_those_that_start_full_do_not() {
     }
 }
 
-/// What [`Budget::needs_every_call`] promises by returning false.
+/// What [`Guard::needs_every_call`] promises by returning false.
 #[track_caller]
-fn is_unchanged_by_calls_that_do_not_fail(budget: &dyn Budget) {
+fn is_unchanged_by_calls_that_do_not_fail(budget: &dyn Guard) {
     for health in ["at rest", "after failures"] {
         let is_at_rest = budget.is_at_rest(&START);
         let before = format!("{budget:?}");
-        assert_eq!(budget.on_first_attempt(&START), BudgetPermit::NONE, "{health}: {before}");
-        budget.record(BudgetPermit::NONE, &Outcome::Cancelled, &START);
+        assert_eq!(budget.start(&START), Permit::NONE, "{health}: {before}");
+        budget.settle(Permit::NONE, End::Made(&Outcome::Cancelled), &START);
         if is_at_rest {
-            budget.record(BudgetPermit::NONE, &Outcome::Success, &START);
-            budget.record(BudgetPermit::NONE, &Outcome::Permanent, &START);
+            budget.settle(Permit::NONE, End::Made(&Outcome::Success), &START);
+            budget.settle(Permit::NONE, End::Made(&Outcome::Permanent), &START);
         }
         assert_eq!(format!("{budget:?}"), before, "{health}");
         fail(budget, START);
@@ -150,8 +152,8 @@ fn is_unchanged_by_calls_that_do_not_fail(budget: &dyn Budget) {
 }
 
 fn record(breaker: &CircuitBreaker, outcome: Outcome, now: Instant) {
-    let permit = breaker.admit(&now).unwrap();
-    breaker.record(permit, &outcome, &now);
+    let permit = breaker.start(&now);
+    breaker.settle(permit, End::Made(&outcome), &now);
 }
 
 #[test]
@@ -199,9 +201,6 @@ fn a_breaker_that_was_open_rests_once_its_next_open_time_is_a_first_one() {
 #[test]
 fn a_breaker_under_a_command_does_not_rest() {
     let breaker = CircuitBreaker::new(Seed::new(1));
-    breaker.set_enforcement(Enforcement::Off);
-    assert!(!breaker.is_at_rest(&START));
-    breaker.set_enforcement(Enforcement::Enforced);
     assert!(breaker.is_at_rest(&START));
     breaker.force_closed(&START);
     assert!(!breaker.is_at_rest(&START));

@@ -1,10 +1,11 @@
 //! Budgets that bound a share: of the active calls, of all attempts, of the last ones.
 
 use stagger_core::budget::{BudgetProblem, Concurrent, Lifetime, SuccessRate};
-use stagger_core::guard::BudgetPermit;
-use stagger_core::{Budget, FailureKind, Outcome, Ratio};
+use stagger_core::guard::{End, Permit};
+use stagger_core::{FailureKind, Guard, Outcome, Ratio};
 
 use super::{NOW, attempt, drain, problems};
+use crate::laws::support::Start;
 
 // The [`Concurrent`] budget.
 
@@ -12,14 +13,14 @@ fn quarter(floor: u32) -> Concurrent {
     Concurrent::with(Ratio::percent(25), floor).unwrap()
 }
 
-fn first_attempts(budget: &Concurrent, calls: usize) -> Vec<BudgetPermit> {
-    (0..calls).map(|_| budget.on_first_attempt(&NOW)).collect()
+fn first_attempts(budget: &Concurrent, calls: usize) -> Vec<Permit> {
+    (0..calls).map(|_| budget.start(&NOW)).collect()
 }
 
 /// Records a failed attempt and requests a retry.
-fn fail(budget: &Concurrent, permit: BudgetPermit) -> Option<BudgetPermit> {
-    budget.record(permit, &Outcome::TRANSIENT, &NOW);
-    budget.try_acquire(FailureKind::Transient, &NOW)
+fn fail(budget: &Concurrent, permit: Permit) -> Option<Permit> {
+    budget.settle(permit, End::Made(&Outcome::TRANSIENT), &NOW);
+    budget.reserve(FailureKind::Transient, &NOW)
 }
 
 #[test]
@@ -39,18 +40,18 @@ fn fg_21_a_released_permit_is_granted_once() {
     let mut calls = first_attempts(&budget, 3);
     let first = fail(&budget, calls.pop().unwrap()).expect("one of three may retry");
     assert_eq!(fail(&budget, calls.pop().unwrap()), None);
-    budget.release(first);
-    assert!(budget.try_acquire(FailureKind::Transient, &NOW).is_some());
-    assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
+    budget.settle(first, End::NeverMade, &NOW);
+    assert!(budget.reserve(FailureKind::Transient, &NOW).is_some());
+    assert_eq!(budget.reserve(FailureKind::Transient, &NOW), None);
 }
 
 #[test]
 fn a_retry_is_counted_while_it_waits_and_while_it_runs() {
     let budget = Concurrent::with(Ratio::ZERO, 1).unwrap();
-    let waiting = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
-    assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
+    let waiting = budget.reserve(FailureKind::Transient, &NOW).unwrap();
+    assert_eq!(budget.reserve(FailureKind::Transient, &NOW), None);
     assert_eq!(budget.available(), Some(0));
-    budget.record(waiting, &Outcome::TRANSIENT, &NOW);
+    budget.settle(waiting, End::Made(&Outcome::TRANSIENT), &NOW);
     assert_eq!(budget.available(), Some(1));
 }
 
@@ -78,14 +79,14 @@ fn every_outcome_returns_the_permit() {
     let budget = quarter(1);
     for outcome in [Outcome::Success, Outcome::Permanent, Outcome::TRANSIENT, Outcome::Cancelled, Outcome::NotProcessed]
     {
-        let permit = budget.on_first_attempt(&NOW);
-        budget.record(permit, &outcome, &NOW);
-        let permit = budget.try_acquire(FailureKind::LocalExhaustion, &NOW).unwrap();
-        budget.record(permit, &outcome, &NOW);
+        let permit = budget.start(&NOW);
+        budget.settle(permit, End::Made(&outcome), &NOW);
+        let permit = budget.reserve(FailureKind::LocalExhaustion, &NOW).unwrap();
+        budget.settle(permit, End::Made(&outcome), &NOW);
         assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, 0), "{outcome:?}");
     }
-    let permit = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
-    budget.release(permit);
+    let permit = budget.reserve(FailureKind::Transient, &NOW).unwrap();
+    budget.settle(permit, End::NeverMade, &NOW);
     assert_eq!(budget.snapshot().retries, 0);
 }
 
@@ -131,7 +132,7 @@ fn retries_are_at_most_the_exact_share_of_all_attempts() {
             made += 1;
             for _ in 0..3 {
                 let fits = (retries + 1) * 1_000_000 <= u64::from(millionths) * (made + retries + 1);
-                let granted = budget.try_acquire(FailureKind::Transient, &NOW).is_some();
+                let granted = budget.reserve(FailureKind::Transient, &NOW).is_some();
                 assert_eq!(granted, fits, "{millionths} millionths, {made} calls, {retries} retries");
                 retries += u64::from(granted);
             }
@@ -143,8 +144,8 @@ fn retries_are_at_most_the_exact_share_of_all_attempts() {
 fn releasing_no_permit_allows_no_further_retry() {
     let budget = Lifetime::default();
     drain(&budget, NOW);
-    budget.release(BudgetPermit::NONE);
-    assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
+    budget.settle(Permit::NONE, End::NeverMade, &NOW);
+    assert_eq!(budget.reserve(FailureKind::Transient, &NOW), None);
 }
 
 #[test]
@@ -162,12 +163,12 @@ fn bd_17_failing_calls_cause_at_most_the_share() {
 fn released_permits_are_refunded_and_recorded_ones_are_not() {
     let budget = Lifetime::with(Ratio::ZERO, 3).unwrap();
     calls(&budget, 1);
-    let permit = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
-    budget.release(permit);
+    let permit = budget.reserve(FailureKind::Transient, &NOW).unwrap();
+    budget.settle(permit, End::NeverMade, &NOW);
     assert_eq!(budget.available(), Some(2));
     for outcome in [Outcome::Success, Outcome::Cancelled] {
-        let permit = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
-        budget.record(permit, &outcome, &NOW);
+        let permit = budget.reserve(FailureKind::Transient, &NOW).unwrap();
+        budget.settle(permit, End::Made(&outcome), &NOW);
     }
     assert_eq!(budget.snapshot().retries, 2);
     assert_eq!(drain(&budget, NOW).len(), 0);
@@ -182,7 +183,7 @@ fn a_ratio_of_one_or_more_is_rejected() {
 // The [`SuccessRate`] budget.
 
 fn grants(budget: &SuccessRate) -> bool {
-    budget.try_acquire(FailureKind::Transient, &NOW).is_some()
+    budget.reserve(FailureKind::Transient, &NOW).is_some()
 }
 
 /// Compares the budget with a list of all outcomes.

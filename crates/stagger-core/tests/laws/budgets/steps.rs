@@ -1,8 +1,10 @@
 //! Calls that start and end in any order.
 
 use proptest::prelude::*;
-use stagger_core::guard::BudgetPermit;
-use stagger_core::{Budget, FailureKind, Instant, Outcome};
+use stagger_core::guard::{End, Permit};
+use stagger_core::{FailureKind, Guard, Instant, Outcome};
+
+use crate::laws::support::Start;
 
 /// The next event among the calls in flight.
 #[derive(Clone, Copy, Debug)]
@@ -64,12 +66,12 @@ impl Tally {
 
 /// Runs the steps, and calls `check` with the tally after each grant.
 pub(super) fn run_steps(
-    budget: &dyn Budget,
+    budget: &dyn Guard,
     steps: &[Step],
     mut check: impl FnMut(&Tally) -> Result<(), TestCaseError>,
 ) -> Result<Tally, TestCaseError> {
     let (mut tally, mut attempting, mut sleeping) =
-        (Tally::default(), Vec::<(BudgetPermit, bool)>::new(), Vec::<(BudgetPermit, u64)>::new());
+        (Tally::default(), Vec::<(Permit, bool)>::new(), Vec::<(Permit, u64)>::new());
     for &step in steps {
         let now = Instant::from_nanos(tally.now);
         let pick = |len: usize, n: usize| (len > 0).then(|| n % len);
@@ -77,13 +79,13 @@ pub(super) fn run_steps(
             Step::Begin => {
                 tally.calls += 1;
                 tally.calls_at.push(tally.now);
-                attempting.push((budget.on_first_attempt(&now), false));
+                attempting.push((budget.start(&now), false));
             }
             Step::Fail(n) => {
                 let Some(at) = pick(attempting.len(), n) else { continue };
                 let (permit, _) = attempting.swap_remove(at);
-                budget.record(permit, &Outcome::TRANSIENT, &now);
-                if let Some(permit) = budget.try_acquire(FailureKind::Transient, &now) {
+                budget.settle(permit, End::Made(&Outcome::TRANSIENT), &now);
+                if let Some(permit) = budget.reserve(FailureKind::Transient, &now) {
                     sleeping.push((permit, tally.now));
                     tally.retries += 1;
                     tally.retries_at.push(tally.now);
@@ -94,25 +96,20 @@ pub(super) fn run_steps(
             }
             Step::Succeed(n) => {
                 let Some(at) = pick(attempting.len(), n) else { continue };
-                budget.record(attempting.swap_remove(at).0, &Outcome::Success, &now);
+                budget.settle(attempting.swap_remove(at).0, End::Made(&Outcome::Success), &now);
                 tally.successes += 1;
             }
             Step::Abandon(n) => {
                 let Some(at) = pick(attempting.len(), n) else { continue };
-                budget.record(attempting.swap_remove(at).0, &Outcome::Cancelled, &now);
+                budget.settle(attempting.swap_remove(at).0, End::Made(&Outcome::Cancelled), &now);
             }
             Step::Release(n) => {
                 let Some(at) = pick(sleeping.len(), n) else { continue };
-                match sleeping.swap_remove(at) {
-                    // A permit without a value cannot be released, so the retry stays charged.
-                    (BudgetPermit::NONE, _) => {}
-                    (permit, granted_at) => {
-                        budget.release(permit);
-                        tally.retries -= 1;
-                        let index = tally.retries_at.iter().position(|&time| time == granted_at);
-                        tally.retries_at.swap_remove(index.expect("the retry was granted"));
-                    }
-                }
+                let (permit, granted_at) = sleeping.swap_remove(at);
+                budget.settle(permit, End::NeverMade, &now);
+                tally.retries -= 1;
+                let index = tally.retries_at.iter().position(|&time| time == granted_at);
+                tally.retries_at.swap_remove(index.expect("the retry was granted"));
             }
             Step::Wake(n) => {
                 let Some(at) = pick(sleeping.len(), n) else { continue };

@@ -5,13 +5,13 @@ use std::sync::Barrier;
 use std::thread;
 
 use stagger_core::budget::{
-    Adaptive, Concurrent, ControlMode, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
+    Adaptive, Concurrent, ControlMode, Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens, Window,
 };
-use stagger_core::guard::BudgetPermit;
-use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger_core::guard::{End, Permit};
+use stagger_core::{FailureKind, Guard, Guards, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, drain};
-use crate::laws::support::{at, ms, secs};
+use crate::laws::support::{Start, at, ms, secs};
 
 const THREADS: u64 = 4;
 const CALLS: u64 = 2_000;
@@ -34,22 +34,22 @@ fn together(work: impl Fn(u64) -> u64 + Sync) -> u64 {
 }
 
 /// Makes [`CALLS`] failing calls with up to three failing retries in every thread and returns the retries granted.
-fn burst(budget: &dyn Budget, now: impl Fn(u64) -> Instant + Sync) -> u64 {
+fn burst(budget: &dyn Guard, now: impl Fn(u64) -> Instant + Sync) -> u64 {
     together(|_| {
         let mut granted = 0;
         for call in 0..CALLS {
             let now = now(call);
-            let mut permit = budget.on_first_attempt(&now);
+            let mut permit = budget.start(&now);
             for _ in 0..3 {
-                budget.record(permit, &Outcome::TRANSIENT, &now);
-                let Some(next) = budget.try_acquire(FailureKind::Transient, &now) else {
-                    permit = BudgetPermit::NONE;
+                budget.settle(permit, End::Made(&Outcome::TRANSIENT), &now);
+                let Some(next) = budget.reserve(FailureKind::Transient, &now) else {
+                    permit = Permit::NONE;
                     break;
                 };
                 permit = next;
                 granted += 1;
             }
-            budget.record(permit, &Outcome::TRANSIENT, &now);
+            budget.settle(permit, End::Made(&Outcome::TRANSIENT), &now);
         }
         granted
     })
@@ -69,7 +69,7 @@ fn threads_spend_initial_tokens_refill_and_rewards_only() {
         for call in 0..CALLS {
             let now = at(ms(call));
             attempt(&tokens, Outcome::Success, now);
-            granted += (0..3).filter(|_| tokens.try_acquire(FailureKind::Transient, &now).is_some()).count() as u64;
+            granted += (0..3).filter(|_| tokens.reserve(FailureKind::Transient, &now).is_some()).count() as u64;
         }
         granted
     });
@@ -94,7 +94,10 @@ fn adaptive_threads_get_few_retries_while_all_calls_fail() {
 /// Changes of the mode do not exceed the budget in enforced mode, and every request is counted.
 #[test]
 fn threads_spend_tokens_once_while_the_mode_changes() {
-    let control = ControlledBudget::new(Tokens::new());
+    let (tokens, control) = (Tokens::new(), RetryControl::new());
+    let controlled = Controlled::new(&tokens, &control);
+    let list: [&dyn Guard; 2] = [&controlled, &control];
+    let guards = Guards::of(&list);
     let requested = AtomicU64::new(0);
     let granted = together(|thread| {
         let mut granted = 0;
@@ -103,14 +106,13 @@ fn threads_spend_tokens_once_while_the_mode_changes() {
                 control.set(if call % 2 == 0 { ControlMode::NoRetries } else { ControlMode::Enforced });
             }
             requested.fetch_add(1, Ordering::Relaxed);
-            granted += u64::from(control.try_acquire(FailureKind::Transient, &NOW).is_some());
+            granted += u64::from(guards.another_of_several(|| NOW).is_ok());
         }
         granted
     });
     let seen = control.snapshot();
     assert_eq!(granted + seen.rejected + seen.stopped, requested.into_inner());
-    control.set(ControlMode::Enforced);
-    assert_eq!(granted + drain(&control, NOW).len() as u64, 100);
+    assert_eq!(granted + drain(&tokens, NOW).len() as u64, 100);
 }
 
 #[test]
@@ -154,11 +156,11 @@ fn threads_do_not_exceed_the_floor_or_leak_permits() {
     let peak = AtomicU64::new(0);
     together(|_| {
         for _ in 0..CALLS {
-            let first = budget.on_first_attempt(&NOW);
-            budget.record(first, &Outcome::TRANSIENT, &NOW);
-            if let Some(permit) = budget.try_acquire(FailureKind::Transient, &NOW) {
+            let first = budget.start(&NOW);
+            budget.settle(first, End::Made(&Outcome::TRANSIENT), &NOW);
+            if let Some(permit) = budget.reserve(FailureKind::Transient, &NOW) {
                 peak.fetch_max(budget.snapshot().retries, Ordering::Relaxed);
-                budget.release(permit);
+                budget.settle(permit, End::NeverMade, &NOW);
             }
         }
         0
@@ -171,13 +173,13 @@ fn threads_do_not_exceed_the_floor_or_leak_permits() {
 #[test]
 fn threads_retry_at_most_a_share_of_active_calls() {
     let budget = Concurrent::with(Ratio::percent(25), 3).unwrap();
-    let calls: Vec<_> = (0..100).map(|_| budget.on_first_attempt(&NOW)).collect();
+    let calls: Vec<_> = (0..100).map(|_| budget.start(&NOW)).collect();
     let calls = std::sync::Mutex::new(calls);
     let granted = together(|_| {
         let mut granted = 0;
         while let Some(call) = { calls.lock().unwrap().pop() } {
-            budget.record(call, &Outcome::TRANSIENT, &NOW);
-            granted += u64::from(budget.try_acquire(FailureKind::Transient, &NOW).is_some());
+            budget.settle(call, End::Made(&Outcome::TRANSIENT), &NOW);
+            granted += u64::from(budget.reserve(FailureKind::Transient, &NOW).is_some());
         }
         granted
     });
@@ -187,13 +189,13 @@ fn threads_retry_at_most_a_share_of_active_calls() {
 
 #[test]
 fn permits_released_by_threads_are_available_again() {
-    let budgets: [&dyn Budget; 3] = [&Tokens::new(), &Window::new(), &Lifetime::new()];
+    let budgets: [&dyn Guard; 3] = [&Tokens::new(), &Window::new(), &Lifetime::new()];
     for budget in budgets {
         let before = budget.available();
         together(|_| {
             for _ in 0..CALLS {
-                if let Some(permit) = budget.try_acquire(FailureKind::Transient, &NOW) {
-                    budget.release(permit);
+                if let Some(permit) = budget.reserve(FailureKind::Transient, &NOW) {
+                    budget.settle(permit, End::NeverMade, &NOW);
                 }
             }
             0
@@ -205,9 +207,9 @@ fn permits_released_by_threads_are_available_again() {
 
 #[test]
 fn threads_get_exactly_the_share_of_a_control() {
-    let (control, share) = (ControlledBudget::new(Unlimited), Ratio::millionths(333_333));
+    let (control, share) = (RetryControl::new(), Ratio::millionths(333_333));
     control.set(share);
     let granted =
-        together(|_| (0..CALLS).filter(|_| control.try_acquire(FailureKind::Transient, &NOW).is_some()).count() as u64);
+        together(|_| (0..CALLS).filter(|_| control.reserve(FailureKind::Transient, &NOW).is_some()).count() as u64);
     assert_eq!((granted, control.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - granted));
 }

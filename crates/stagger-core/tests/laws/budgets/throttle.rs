@@ -1,7 +1,7 @@
 //! The [`Throttle`] budget.
 
-use stagger_core::budget::{BudgetProblem, Throttle};
-use stagger_core::{Budget, FailureKind, Outcome, Policy, Ratio, ServerHint, StopReason};
+use stagger_core::budget::{BudgetProblem, SuccessRate, Throttle};
+use stagger_core::{FailureKind, Guard, Guards, NestedRetries, Outcome, Policy, Ratio, ServerHint, StopReason};
 
 use super::{NOW, attempt, problems};
 use crate::laws::support::{Call, ms};
@@ -31,7 +31,7 @@ fn gr_05_twelve_calls_to_a_mostly_failing_server() {
         let outcomes: Vec<_> = (next..next + 4)
             .map(|call| if succeeding.contains(&call) { Outcome::Success } else { Outcome::TRANSIENT })
             .collect();
-        let trace = Call::new(&policy).budget(&throttle).run(outcomes);
+        let trace = Call::new(&policy).guards(&[&throttle]).run(outcomes);
         next += trace.attempts;
         got.push((next - 1, trace.stop.is_none(), tokens(&throttle)));
     }
@@ -78,13 +78,13 @@ fn exactly_half_full_rejects() {
     let throttle = throttle(4, 1);
     assert_eq!(throttle.available(), Some(1));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
-    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_some());
+    assert!(throttle.reserve(FailureKind::Transient, &NOW).is_some());
     assert_eq!(throttle.available(), Some(0));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     assert_eq!(tokens(&throttle), 2_000);
-    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_none());
+    assert!(throttle.reserve(FailureKind::Transient, &NOW).is_none());
     attempt(&throttle, Outcome::Success, NOW);
-    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_some());
+    assert!(throttle.reserve(FailureKind::Transient, &NOW).is_some());
 }
 
 #[test]
@@ -120,5 +120,20 @@ fn permanent_and_neutral_outcomes_do_not_change_tokens() {
 #[test]
 fn a_rejection_stops_the_call_with_its_own_reason() {
     let policy = Policy::constant(ms(1)).max_attempts(4).build().unwrap();
-    assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(StopReason::Budget));
+    assert_eq!(Call::new(&policy).guards(&[&throttle(2, 10)]).failing().stop, Some(StopReason::BUDGET));
+}
+
+/// Their permits carry nothing, but must differ from none: the first attempt of a nested call is not reported.
+#[test]
+fn failed_retries_of_a_nested_call_use_up_the_budget_that_it_shares() {
+    let policy = Policy::constant(ms(1)).max_attempts(9).build().unwrap();
+    let (throttle, rate) = (throttle(10, 10), SuccessRate::with(Ratio::percent(50), 8).unwrap());
+    for budget in [&throttle as &dyn Guard, &rate] {
+        let list = [budget];
+        let mut call = Call::new(&policy);
+        call.guards = Guards::of(&list).nested(NestedRetries::ShareBudget);
+        let trace = call.failing();
+        // Both tolerate four failures.
+        assert_eq!((trace.attempts, trace.stop), (1 + 5, Some(StopReason::BUDGET)), "{budget:?}");
+    }
 }

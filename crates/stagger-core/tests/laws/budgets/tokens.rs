@@ -1,9 +1,9 @@
 //! The [`Tokens`] budget.
 
 use stagger_core::budget::{BudgetProblem, Refund, Tokens, TokensBuilder, TokensState};
-use stagger_core::guard::BudgetPermit;
+use stagger_core::guard::{End, Permit};
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
-use stagger_core::{Budget, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
+use stagger_core::{FailureKind, Guard, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};
@@ -18,7 +18,7 @@ fn held(tokens: &Tokens) -> u64 {
 /// Acquires `retries` permits and returns the tokens left after each.
 fn quota(tokens: &Tokens, kind: FailureKind, retries: usize) -> Vec<u64> {
     let acquire = |_| {
-        tokens.try_acquire(kind, &NOW).expect("enough tokens are left");
+        tokens.reserve(kind, &NOW).expect("enough tokens are left");
         held(tokens)
     };
     (0..retries).map(acquire).collect()
@@ -28,16 +28,16 @@ fn quota(tokens: &Tokens, kind: FailureKind, retries: usize) -> Vec<u64> {
 fn aw_05_three_attempts_cost_five_tokens_twice() {
     let tokens = SERVER_ERROR.build().unwrap();
     let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).build().unwrap();
-    let trace = Call::new(&policy).budget(&tokens).failing();
+    let trace = Call::new(&policy).guards(&[&tokens]).failing();
     assert_eq!((trace.waits, trace.stop, held(&tokens)), (vec![secs(1), secs(2)], Some(StopReason::Attempts), 490));
 }
 
 #[test]
 fn aw_07_a_successful_retry_refunds_the_last_five_tokens() {
     let tokens = SERVER_ERROR.capacity(5).transient_cost(5).throttled_cost(5).local_cost(5).build().unwrap();
-    let permit = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    let permit = tokens.reserve(FailureKind::Transient, &NOW).unwrap();
     assert_eq!(held(&tokens), 0);
-    tokens.record(permit, &Outcome::Success, &NOW);
+    tokens.settle(permit, End::Made(&Outcome::Success), &NOW);
     assert_eq!(held(&tokens), 5);
 }
 
@@ -72,7 +72,7 @@ fn aw_13_fractions_of_a_token_add_up() {
 fn aw_15_the_2026_quota_after_each_of_four_retries() {
     let tokens = Tokens::AWS_2026.build().unwrap();
     let policy = Policy::exponential(ms(50), ms(200)).jitter(Jitter::None).max_attempts(5).build().unwrap();
-    let trace = Call::new(&policy).budget(&tokens).failing();
+    let trace = Call::new(&policy).guards(&[&tokens]).failing();
     assert_eq!((trace.waits, trace.stop), ([50, 100, 200, 200].map(ms).to_vec(), Some(StopReason::Attempts)));
     assert_eq!(held(&tokens), 444);
     assert_eq!(quota(&Tokens::AWS_2026.build().unwrap(), FailureKind::Transient, 4), [486, 472, 458, 444]);
@@ -81,9 +81,9 @@ fn aw_15_the_2026_quota_after_each_of_four_retries() {
 #[test]
 fn aw_17_a_throttled_request_costs_five_and_is_refunded() {
     let tokens = Tokens::AWS_2026.build().unwrap();
-    let permit = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
+    let permit = tokens.reserve(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 495);
-    tokens.record(permit, &Outcome::Success, &NOW);
+    tokens.settle(permit, End::Made(&Outcome::Success), &NOW);
     assert_eq!(held(&tokens), 500);
 }
 
@@ -95,12 +95,12 @@ fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
     let tokens = Tokens::AWS_2026.initial(0).build().unwrap();
     let policy = AWS_SDK_2026.policy().to_builder().jitter(Jitter::None).build().unwrap();
     for (outcome, stop) in [
-        (Outcome::TRANSIENT, Some(StopReason::Budget)),
-        (Outcome::throttled(None), Some(StopReason::Budget)),
+        (Outcome::TRANSIENT, Some(StopReason::BUDGET)),
+        (Outcome::throttled(None), Some(StopReason::BUDGET)),
         (Outcome::Permanent, Some(StopReason::Permanent)),
         (Outcome::Success, None),
     ] {
-        let trace = Call::new(&policy).budget(&tokens).run([outcome]);
+        let trace = Call::new(&policy).guards(&[&tokens]).run([outcome]);
         assert_eq!((trace.stop, trace.waits, trace.attempts), (stop, vec![], 1), "{outcome:?}");
     }
     assert_eq!(policy.delays(Seed::new(1)).next(), Some(ms(50)), "the delay that a surrounding loop can use");
@@ -110,11 +110,11 @@ fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
 fn aw_31_refill_and_rewards_add_up_exactly() {
     let builder = Tokens::builder().initial(0).cost(3).fractional_reward(Ratio::percent(50)).refill(1, secs(1));
     let tokens = builder.build().unwrap();
-    assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW), None);
+    assert_eq!(tokens.reserve(FailureKind::Transient, &NOW), None);
     attempt(&tokens, Outcome::Success, NOW);
     attempt(&tokens, Outcome::Success, NOW);
     let later = NOW.saturating_add(secs(2));
-    assert!(tokens.try_acquire(FailureKind::Transient, &later).is_some(), "two from the refill, one from the rewards");
+    assert!(tokens.reserve(FailureKind::Transient, &later).is_some(), "two from the refill, one from the rewards");
     assert_eq!((held(&tokens), tokens.snapshot().fraction), (0, Ratio::ZERO));
 }
 
@@ -123,7 +123,7 @@ fn aw_31_refill_and_rewards_add_up_exactly() {
 fn aw_33_a_refill_of_zero_adds_no_tokens() {
     let tokens = Tokens::builder().capacity(5).refill(0, secs(1)).build().unwrap();
     assert_eq!(drain(&tokens, NOW).len(), 1);
-    assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
+    assert_eq!(tokens.reserve(FailureKind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn by_default_a_success_earns_one_retry_up_to_capacity() {
     drop(drain(&tokens, NOW));
     for outcome in [Outcome::Success, Outcome::Permanent] {
         attempt(&tokens, outcome, NOW);
-        let permit = tokens.try_acquire(FailureKind::Transient, &NOW).expect("the server answered");
-        tokens.record(permit, &outcome, &NOW);
+        let permit = tokens.reserve(FailureKind::Transient, &NOW).expect("the server answered");
+        tokens.settle(permit, End::Made(&outcome), &NOW);
         assert_eq!(drain(&tokens, NOW).len(), 1);
     }
     for outcome in [Outcome::TRANSIENT, Outcome::NotProcessed, Outcome::Cancelled] {
@@ -156,10 +156,10 @@ fn by_default_a_success_earns_one_retry_up_to_capacity() {
 #[test]
 fn aws_refunds_only_the_cost_of_the_last_retry() {
     let tokens = Tokens::AWS.build().unwrap();
-    let _first = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
-    let last = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
+    let _first = tokens.reserve(FailureKind::Transient, &NOW).unwrap();
+    let last = tokens.reserve(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 485);
-    tokens.record(last, &Outcome::Success, &NOW);
+    tokens.settle(last, End::Made(&Outcome::Success), &NOW);
     assert_eq!(held(&tokens), 490);
 }
 
@@ -167,13 +167,13 @@ fn aws_refunds_only_the_cost_of_the_last_retry() {
 fn released_retries_are_refunded_and_cancelled_ones_are_not() {
     let tokens = Tokens::AWS_2026.build().unwrap();
     for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion] {
-        let permit = tokens.try_acquire(kind, &NOW).unwrap();
+        let permit = tokens.reserve(kind, &NOW).unwrap();
         assert!(held(&tokens) < 500);
-        tokens.release(permit);
+        tokens.settle(permit, End::NeverMade, &NOW);
         assert_eq!(held(&tokens), 500, "{kind:?}");
     }
-    let permit = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
-    tokens.record(permit, &Outcome::Cancelled, &NOW);
+    let permit = tokens.reserve(FailureKind::Throttled, &NOW).unwrap();
+    tokens.settle(permit, End::Made(&Outcome::Cancelled), &NOW);
     assert_eq!(held(&tokens), 495);
 }
 
@@ -181,17 +181,17 @@ fn released_retries_are_refunded_and_cancelled_ones_are_not() {
 fn a_released_permit_returns_its_exact_cost() {
     let tokens = Tokens::builder().initial(100).build().unwrap();
     let before = tokens.snapshot();
-    let permit = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
-    tokens.release(permit);
+    let permit = tokens.reserve(FailureKind::Transient, &NOW).unwrap();
+    tokens.settle(permit, End::NeverMade, &NOW);
     assert_eq!(tokens.snapshot(), before);
 }
 
 #[test]
 fn a_free_retry_refunds_nothing() {
     let tokens = Tokens::builder().local_cost(0).refund(Refund::LastCost).reward(1).initial(0).build().unwrap();
-    let permit = tokens.try_acquire(FailureKind::LocalExhaustion, &NOW).expect("it is free");
-    assert_ne!(permit, BudgetPermit::NONE);
-    tokens.record(permit, &Outcome::Success, &NOW);
+    let permit = tokens.reserve(FailureKind::LocalExhaustion, &NOW).expect("it is free");
+    assert_ne!(permit, Permit::NONE);
+    tokens.settle(permit, End::Made(&Outcome::Success), &NOW);
     assert_eq!(held(&tokens), 0);
 }
 
@@ -235,7 +235,7 @@ fn a_bucket_that_is_restored_after_each_step_is_the_same_bucket() {
             attempt(&restored, Outcome::Success, now);
         } else {
             let kind = if step % 2 == 0 { FailureKind::Transient } else { FailureKind::Throttled };
-            assert_eq!(kept.try_acquire(kind, &now), restored.try_acquire(kind, &now), "step {step}");
+            assert_eq!(kept.reserve(kind, &now), restored.reserve(kind, &now), "step {step}");
         }
         state = restored.state();
         assert_eq!(state, kept.state(), "step {step}");

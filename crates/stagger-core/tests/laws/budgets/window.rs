@@ -3,21 +3,22 @@
 use core::time::Duration;
 
 use stagger_core::budget::{BudgetProblem, Window, WindowBuilder};
-use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio};
+use stagger_core::guard::End;
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio};
 
 use super::{drain, problems};
-use crate::laws::support::{at, ms, secs};
+use crate::laws::support::{Start, at, ms, secs};
 
 const WITHOUT_MINIMUM: WindowBuilder = Window::builder().min_per_second(0);
 
 fn calls(window: &Window, calls: u32, now: Instant) {
     for _ in 0..calls {
-        let _ = window.on_first_attempt(&now);
+        let _ = window.start(&now);
     }
 }
 
 fn grants(window: &Window, now: Instant) -> bool {
-    window.try_acquire(FailureKind::Transient, &now).is_some()
+    window.reserve(FailureKind::Transient, &now).is_some()
 }
 
 #[test]
@@ -104,7 +105,8 @@ fn frequent_use_does_not_shorten_a_window() {
             if window.snapshot(now).calls == 0 {
                 break now.saturating_since(start);
             }
-            let released = window.try_acquire(FailureKind::Transient, &now).map(|permit| window.release(permit));
+            let released =
+                window.reserve(FailureKind::Transient, &now).map(|permit| window.settle(permit, End::NeverMade, &now));
             assert!(released.is_some());
         };
         assert!(kept_for >= ms(900) && kept_for < ms(1_000) + step, "kept for {kept_for:?} when used every {step:?}");
@@ -133,13 +135,13 @@ fn a_retry_expires_after_the_ttl() {
 fn a_released_permit_returns_to_its_slot() {
     let window = WITHOUT_MINIMUM.ttl(secs(1)).ratio(Ratio::ONE).build().unwrap();
     calls(&window, 1, at(ms(100)));
-    let permit = window.try_acquire(FailureKind::Transient, &at(ms(150))).unwrap();
+    let permit = window.reserve(FailureKind::Transient, &at(ms(150))).unwrap();
     assert!(!grants(&window, at(ms(850))));
-    window.release(permit);
-    let permit = window.try_acquire(FailureKind::Transient, &at(ms(850))).expect("the permit was released");
+    window.settle(permit, End::NeverMade, &at(ms(950)));
+    let permit = window.reserve(FailureKind::Transient, &at(ms(850))).expect("the permit was released");
     calls(&window, 1, at(secs(5)));
     assert!(grants(&window, at(secs(5))));
-    window.release(permit);
+    window.settle(permit, End::NeverMade, &at(ms(950)));
     assert_eq!(window.snapshot(at(secs(5))).retries, 1, "an expired permit is not refunded");
 }
 
@@ -147,8 +149,8 @@ fn a_released_permit_returns_to_its_slot() {
 fn a_recorded_retry_stays_charged_for_every_outcome() {
     let window = Window::default();
     for outcome in [Outcome::Success, Outcome::TRANSIENT, Outcome::Cancelled] {
-        let permit = window.try_acquire(FailureKind::Transient, &at(secs(1))).unwrap();
-        window.record(permit, &outcome, &at(secs(1)));
+        let permit = window.reserve(FailureKind::Transient, &at(secs(1))).unwrap();
+        window.settle(permit, End::Made(&outcome), &at(secs(1)));
     }
     assert_eq!(window.snapshot(at(secs(1))).retries, 3);
 }

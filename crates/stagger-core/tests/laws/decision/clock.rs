@@ -5,9 +5,9 @@ use core::time::Duration;
 use proptest::prelude::*;
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{DelaySource, Guards, Outcome, Policy, PolicyBuilder, Seed};
+use stagger_core::{DelaySource, Guard, Guards, Outcome, Policy, PolicyBuilder, Seed};
 
-use crate::laws::support::{CountingClock, RecordingBreaker, RecordingBudget, at, cases, mean, ms, secs};
+use crate::laws::support::{CountingClock, RecordingGuard, at, cases, mean, ms, secs};
 
 const POLICY: PolicyBuilder = Policy::constant(ms(10));
 
@@ -34,8 +34,9 @@ fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4]
 #[test]
 fn the_clock_is_not_read_if_nothing_needs_it() {
     assert_eq!(reads(POLICY, false, &Guards::none()), [0, 0, 0, 0]);
-    let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
-    assert_eq!(reads(POLICY, false, &Guards::none().budget(&budget).breaker(&breaker)), [0, 0, 0, 0]);
+    let (budget, breaker) = (RecordingGuard::budget(), RecordingGuard::breaker());
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    assert_eq!(reads(POLICY, false, &Guards::of(&list)), [0, 0, 0, 0]);
 }
 
 #[test]
@@ -50,8 +51,9 @@ fn a_deadline_reads_the_clock_before_each_attempt_and_on_failure() {
 
 #[test]
 fn the_clock_is_read_once_per_step_for_all_readers() {
-    let (budget, breaker) = (RecordingBudget::with_clock(), RecordingBreaker::with_clock());
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+    let (budget, breaker) = (RecordingGuard::budget().with_clock(), RecordingGuard::breaker().with_clock());
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     assert_eq!(reads(POLICY.max_elapsed(secs(9)), true, &guards), [1, 1, 1, 1]);
 }
 
@@ -90,8 +92,9 @@ fn an_instant_returns_itself_as_now() {
 #[test]
 fn abandoning_an_attempt_reads_the_clock_only_for_guards() {
     let clock = CountingClock::at(at(secs(1)));
-    for (budget, want) in [(RecordingBudget::default(), 0), (RecordingBudget::with_clock(), 1)] {
-        let guards = Guards::none().budget(&budget);
+    for (budget, want) in [(RecordingGuard::budget(), 0), (RecordingGuard::budget().with_clock(), 1)] {
+        let list: [&dyn Guard; 1] = [&budget];
+        let guards = Guards::of(&list);
         let policy = POLICY.build().unwrap();
         let mut state = RetryState::new();
         let permit =
@@ -109,10 +112,11 @@ proptest! {
         limit in any::<bool>(), deadline in any::<bool>(), with_budget in any::<bool>(), with_breaker in any::<bool>(),
         outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::NotProcessed]), 1..6),
     ) {
-        let (budget, breaker) = (RecordingBudget::with_clock(), RecordingBreaker::with_clock());
-        let mut guards = Guards::none();
-        if with_budget { guards = guards.budget(&budget); }
-        if with_breaker { guards = guards.breaker(&breaker); }
+        let (budget, breaker) = (RecordingGuard::budget().with_clock(), RecordingGuard::breaker().with_clock());
+        let mut list: Vec<&dyn Guard> = Vec::new();
+        if with_breaker { list.push(&breaker); }
+        if with_budget { list.push(&budget); }
+        let guards = Guards::of(&list);
         let policy = if limit { POLICY.max_elapsed(secs(9)) } else { POLICY };
         let policy = policy.unlimited_attempts().build().unwrap();
         let clock = CountingClock::at(at(secs(1)));
@@ -129,7 +133,7 @@ proptest! {
             prop_assert!(clock.take_reads() <= 1);
             permit = granted;
         }
-        guards.release(permit);
+        guards.release(permit, || at(secs(1)));
     }
 }
 

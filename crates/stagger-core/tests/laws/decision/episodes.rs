@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{Guards, Outcome, Policy, Seed, StopReason};
+use stagger_core::{Guard, Guards, Outcome, Policy, Seed, StopReason};
 
-use crate::laws::support::{RecordingBudget, at, ms, secs};
+use crate::laws::support::{RecordingGuard, at, ms, secs};
 
 /// Returns the delays of a supervised program whose `k`-th run lasts `uptimes[k]`, and why it stopped.
 fn supervise(policy: &Policy, uptimes: &[Duration], seed: u64) -> (Vec<Duration>, Option<StopReason>) {
@@ -109,8 +109,9 @@ fn a_reset_does_not_restart_max_elapsed() {
 
 #[test]
 fn a_reset_during_a_sleep_keeps_the_permit_of_the_retry() {
-    let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&budget);
+    let (budget, policy) = (RecordingGuard::budget(), Policy::DEFAULT);
+    let list: [&dyn Guard; 1] = [&budget];
+    let guards = Guards::of(&list);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -122,7 +123,7 @@ fn a_reset_during_a_sleep_keeps_the_permit_of_the_retry() {
     let permit = retry.begin(permit, now, &guards).unwrap();
     assert_eq!(retry.attempt(), 1);
     guards.abandon(permit, now);
-    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "record 2 Unknown"]);
+    assert_eq!(budget.events(), ["ask first", "made 1 Ailing", "reserve Transient", "ask retry", "made 2 Unknown"]);
     budget.assert_balanced();
 }
 
@@ -130,8 +131,9 @@ fn a_reset_during_a_sleep_keeps_the_permit_of_the_retry() {
 #[test]
 fn a_retry_that_begins_an_episode_keeps_its_permit() {
     let (budget, policy) =
-        (RecordingBudget::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
-    let guards = Guards::none().budget(&budget);
+        (RecordingGuard::budget(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
+    let list: [&dyn Guard; 1] = [&budget];
+    let guards = Guards::of(&list);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -142,6 +144,6 @@ fn a_retry_that_begins_an_episode_keeps_its_permit() {
     };
     let permit = retry.begin(permit, now, &guards).unwrap();
     let _ = retry.decide(Outcome::Success, permit, now, &guards);
-    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "record 2 Healthy"]);
+    assert_eq!(budget.events(), ["ask first", "made 1 Ailing", "reserve Transient", "ask retry", "made 2 Healthy"]);
     budget.assert_balanced();
 }

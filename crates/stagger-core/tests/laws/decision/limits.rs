@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{Guards, Instant, Jitter, Outcome, Policy, Seed, StopReason};
+use stagger_core::{Guard, Guards, Instant, Jitter, Outcome, Policy, Seed, StopReason};
 
-use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
+use crate::laws::support::{Call, RecordingGuard, at, ms, secs};
 
 #[test]
 fn retry_state_is_24_bytes_of_plain_data() {
@@ -88,13 +88,14 @@ fn a_timer_later_than_the_deadline_stops_the_retry_and_releases_its_permits() {
     let just_before = secs(3) - Duration::from_nanos(1);
     for (woken_at, is_open, want) in [
         (just_before, false, None),
-        (just_before, true, Some(StopReason::Breaker)),
+        (just_before, true, Some(StopReason::BREAKER)),
         (secs(3), false, Some(StopReason::Deadline)),
         // The deadline is asked first: a breaker that admitted a probe would wait for its result.
         (secs(3), true, Some(StopReason::Deadline)),
     ] {
-        let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
-        let guards = Guards::none().budget(&budget).breaker(&breaker);
+        let (budget, breaker) = (RecordingGuard::budget(), RecordingGuard::breaker());
+        let list: [&dyn Guard; 2] = [&breaker, &budget];
+        let guards = Guards::of(&list);
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
         let permit = retry.begin(Permits::NONE, || at(secs(0)), &guards).unwrap();
@@ -105,9 +106,10 @@ fn a_timer_later_than_the_deadline_stops_the_retry_and_releases_its_permits() {
         budget.events();
         let begun = retry.begin(permit, || at(woken_at), &guards);
         assert_eq!(begun.as_ref().err().copied(), want, "{woken_at:?}, open: {is_open}");
-        assert_eq!(budget.events().len(), usize::from(want.is_some()), "the permit is released at once");
+        let event = if want.is_some() { "never made 2" } else { "ask retry" };
+        assert_eq!(budget.events(), [event], "the permit is given back at once");
         if let Ok(permit) = begun {
-            guards.release_begun(permit, || at(woken_at));
+            guards.release(permit, || at(woken_at));
         }
         budget.assert_balanced();
         breaker.assert_balanced();

@@ -5,6 +5,7 @@ mod episodes;
 mod exact_hints;
 mod hints;
 mod limits;
+mod lists;
 mod order;
 mod paused;
 mod permits;

@@ -5,9 +5,11 @@ use core::time::Duration;
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::profile::Profile;
-use stagger_core::{DelaySource, FailureKind, Guards, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason};
+use stagger_core::{
+    DelaySource, FailureKind, Guard, Guards, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason,
+};
 
-use crate::laws::support::{RecordingBreaker, RecordingBudget, at, ms, secs};
+use crate::laws::support::{RecordingGuard, at, ms, secs};
 
 /// The reasons to stop after a failure, in the order in which they are checked.
 const STEPS: [StopReason; 8] = [
@@ -17,8 +19,8 @@ const STEPS: [StopReason; 8] = [
     StopReason::Hint,
     StopReason::Deadline,
     StopReason::Elapsed,
-    StopReason::Breaker,
-    StopReason::Budget,
+    StopReason::BREAKER,
+    StopReason::BUDGET,
 ];
 
 const OUTCOMES: [Outcome; 6] = [
@@ -33,8 +35,8 @@ const OUTCOMES: [Outcome; 6] = [
 /// A setup in which all of `reasons` apply.
 struct Scenario {
     policy: Policy,
-    budget: RecordingBudget,
-    breaker: RecordingBreaker,
+    budget: RecordingGuard,
+    breaker: RecordingGuard,
     reasons: Vec<StopReason>,
     hint: Option<ServerHint>,
 }
@@ -51,16 +53,18 @@ impl Scenario {
             .max_elapsed(if has(StopReason::Elapsed) { ms(10) } else { secs(100) })
             .build()
             .unwrap();
-        let budget = if has(StopReason::Budget) { RecordingBudget::rejecting() } else { RecordingBudget::default() };
-        let breaker = RecordingBreaker::default();
-        breaker.set_rejects_from(has(StopReason::Breaker).then_some(Duration::ZERO));
+        let budget =
+            if has(StopReason::BUDGET) { RecordingGuard::budget().rejecting() } else { RecordingGuard::budget() };
+        let breaker = RecordingGuard::breaker();
+        breaker.set_refuses_from(has(StopReason::BREAKER).then_some(Duration::ZERO));
         Self { policy, budget, breaker, hint: has(StopReason::Hint).then_some(ServerHint::DoNotRetry), reasons }
     }
 
     fn decide(&self, outcome: Outcome) -> Decision {
         let has = |stop| self.reasons.contains(&stop);
         let nested = if has(StopReason::Nested) { NestedRetries::Disable } else { NestedRetries::Allow };
-        let guards = Guards::none().budget(&self.budget).breaker(&self.breaker).nested(nested);
+        let list: [&dyn Guard; 2] = [&self.breaker, &self.budget];
+        let guards = Guards::of(&list).nested(nested);
         let deadline = if has(StopReason::Deadline) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
@@ -96,7 +100,7 @@ fn final_outcomes_take_precedence_over_every_other_reason() {
     for scenario in scenarios() {
         assert_eq!(scenario.decide(Outcome::Success), Decision::Done);
         assert_eq!(scenario.decide(Outcome::Permanent), Decision::Stop(StopReason::Permanent));
-        let unsafe_to_retry = Outcome::UnsafeToRetry(FailureKind::Transient);
+        let unsafe_to_retry = Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None };
         assert_eq!(scenario.decide(unsafe_to_retry), Decision::Stop(StopReason::UnsafeToRetry));
         assert_eq!(scenario.decide(Outcome::Cancelled), Decision::Stop(StopReason::Cancelled));
     }
@@ -109,7 +113,7 @@ fn not_processed_is_repeated_unless_limit_or_breaker_rejects() {
     for scenario in scenarios() {
         let got = scenario.decide(Outcome::NotProcessed);
         let has = |stop| scenario.reasons.contains(&stop);
-        if has(StopReason::Deadline) || has(StopReason::Elapsed) || has(StopReason::Breaker) {
+        if has(StopReason::Deadline) || has(StopReason::Elapsed) || has(StopReason::BREAKER) {
             // `NotProcessed` carries no hint, so that reason does not apply.
             let want = scenario.reasons.iter().copied().find(|&stop| stop != StopReason::Hint).unwrap();
             assert_eq!(got, Decision::Stop(want), "{:?}", scenario.reasons);
@@ -123,16 +127,16 @@ fn not_processed_is_repeated_unless_limit_or_breaker_rejects() {
     }
 }
 
-/// Outcomes are always recorded first. The budget is charged last, so a rejection by another guard needs no refund.
+/// Outcomes are always recorded first. The budget is charged last, so the question of another guard needs no refund.
 #[test]
 fn outcomes_are_recorded_first_and_the_budget_charged_last() {
     for scenario in scenarios() {
         for outcome in OUTCOMES {
             let got = scenario.decide(outcome);
-            let mut want = vec!["on_first_attempt".to_owned(), format!("record 1 {:?}", outcome.verdict())];
-            let acquires = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::Budget));
+            let mut want = vec!["ask first".to_owned(), format!("made 1 {:?}", outcome.verdict())];
+            let acquires = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::BUDGET));
             if let (Outcome::Failed { kind, .. }, true) = (outcome, acquires) {
-                want.push(format!("try_acquire {kind:?}"));
+                want.push(format!("reserve {kind:?}"));
             }
             // The budget numbers its permits consecutively, and the scenario is reused for every outcome.
             let events = core::mem::take(&mut scenario.budget.events());
@@ -151,9 +155,9 @@ fn outcomes_have_the_documented_verdicts() {
     for (outcome, want) in [
         (Outcome::Success, Healthy),
         (Outcome::Permanent, Healthy),
-        (Outcome::UnsafeToRetry(FailureKind::Transient), Ailing),
-        (Outcome::UnsafeToRetry(FailureKind::Throttled), Ailing),
-        (Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Unknown),
+        (Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None }, Ailing),
+        (Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint: None }, Ailing),
+        (Outcome::UnsafeToRetry { kind: FailureKind::LocalExhaustion, hint: None }, Unknown),
         (Outcome::TRANSIENT, Ailing),
         (Outcome::throttled(Some(ServerHint::DoNotRetry)), Ailing),
         (Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }, Unknown),
@@ -166,8 +170,9 @@ fn outcomes_have_the_documented_verdicts() {
 
 #[test]
 fn the_breaker_is_asked_about_the_start_of_the_retry() {
-    let (breaker, policy) = (RecordingBreaker::default(), Policy::constant(ms(10)).build().unwrap());
-    let guards = Guards::none().breaker(&breaker);
+    let (breaker, policy) = (RecordingGuard::breaker(), Policy::constant(ms(10)).build().unwrap());
+    let list: [&dyn Guard; 1] = [&breaker];
+    let guards = Guards::of(&list);
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
@@ -197,8 +202,9 @@ fn stop_reasons_display_which_guard_or_limit_rejected() {
         (StopReason::Elapsed, "max_elapsed left no room for another attempt"),
         (StopReason::Deadline, "the deadline left no room for another attempt"),
         (StopReason::Hint, "the server asked not to come back, or not soon enough"),
-        (StopReason::Budget, "this client's own retry budget is used up"),
-        (StopReason::Breaker, "this client's own circuit breaker is open"),
+        (StopReason::BUDGET, "this client's own retry budget is used up"),
+        (StopReason::BREAKER, "this client's own circuit breaker is open"),
+        (StopReason::Guard("bulkhead"), "this client's own guard `bulkhead` did not let it start"),
         (StopReason::Nested, "an outer layer is already retrying"),
         (StopReason::Cancelled, "cancelled"),
         (StopReason::Exhausted, "the schedule has no further delay"),
@@ -222,7 +228,7 @@ fn decide_unguarded_equals_decide_without_guards() {
                     if guarded {
                         retry.decide(outcome, permit, now, &guards)
                     } else {
-                        retry.decide_unguarded(outcome, guards.nested, now)
+                        retry.decide_unguarded(outcome, guards.nesting(), now)
                     }
                 });
                 assert_eq!(decisions[0], decisions[1], "{policy}, {outcome:?}");

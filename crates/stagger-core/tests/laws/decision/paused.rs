@@ -5,9 +5,9 @@ use core::time::Duration;
 use proptest::prelude::*;
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{Guards, Instant, Outcome, Policy, Seed, StopReason, policy};
+use stagger_core::{Guard, Guards, Instant, Outcome, Policy, Seed, StopReason, policy};
 
-use crate::laws::support::{RecordingBudget, any_policy, at, cases, ms};
+use crate::laws::support::{RecordingGuard, any_policy, at, cases, ms};
 
 const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(9).max_elapsed(ms(35)));
 
@@ -72,13 +72,14 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
     let (transient, not_processed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
     for (outcomes, acquired) in [
         (&[][..], &[][..]),
-        (&[transient][..], &["try_acquire Transient"][..]),
+        (&[transient][..], &["reserve Transient"][..]),
         (&[not_processed][..], &[][..]),
-        (&[not_processed, transient][..], &["try_acquire Transient"][..]),
+        (&[not_processed, transient][..], &["reserve Transient"][..]),
         (&[transient, not_processed][..], &[][..]),
     ] {
-        let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new());
-        let guards = Guards::none().budget(&budget);
+        let (budget, mut state) = (RecordingGuard::budget().with_clock(), RetryState::new());
+        let list: [&dyn Guard; 1] = [&budget];
+        let guards = Guards::of(&list);
         let mut granted = Permits::NONE;
         for outcome in outcomes {
             let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -88,14 +89,17 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
             };
             granted = permit;
         }
-        guards.release(granted);
+        guards.release(granted, || Instant::ZERO);
         budget.events();
         let before = state;
         let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-        guards.release(retry.reacquire(|| Instant::ZERO, &guards).unwrap());
-        assert_eq!(budget.events().iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(), acquired);
+        guards.release(retry.reacquire(|| Instant::ZERO, &guards).unwrap(), || Instant::ZERO);
+        assert_eq!(
+            budget.events().iter().filter(|event| !event.starts_with("never made")).collect::<Vec<_>>(),
+            acquired
+        );
         budget.set_rejects(true);
-        let rejected = if acquired.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
+        let rejected = if acquired.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::BUDGET) };
         assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), rejected, "{outcomes:?}");
         assert_eq!((state, budget.outstanding()), (before, 0), "{outcomes:?}");
     }
@@ -104,15 +108,16 @@ fn only_a_retry_with_a_permit_acquires_a_new_one() {
 /// Otherwise every crash of a worker would be a retry that the budget does not see.
 #[test]
 fn an_attempt_in_progress_when_paused_is_followed_by_a_retry_with_a_permit() {
-    let budget = RecordingBudget::with_clock();
-    let (guards, mut state) = (Guards::none().budget(&budget), RetryState::new());
+    let budget = RecordingGuard::budget().with_clock();
+    let list: [&dyn Guard; 1] = [&budget];
+    let (guards, mut state) = (Guards::of(&list), RetryState::new());
     let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
-    guards.release(retry.begin(Permits::NONE, || Instant::ZERO, &guards).unwrap());
+    guards.release(retry.begin(Permits::NONE, || Instant::ZERO, &guards).unwrap(), || Instant::ZERO);
     budget.set_rejects(true);
 
     let mut resumed = state.pause(Seed::new(1), Instant::ZERO).resume(Instant::ZERO);
     let retry = RetryMachine::new(&Policy::DEFAULT, &mut resumed, Seed::new(1));
-    assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), Err(StopReason::Budget));
+    assert_eq!(retry.reacquire(|| Instant::ZERO, &guards), Err(StopReason::BUDGET));
 }
 
 #[test]
@@ -185,17 +190,18 @@ fn failing_at_once(policy: &Policy) -> Vec<String> {
 #[test]
 fn a_decision_without_a_report_charges_the_budget_and_reports_nothing() {
     for (outcome, want) in [
-        (Outcome::TRANSIENT, &["try_acquire Transient"][..]),
-        (Outcome::NotProcessed, &["try_acquire Transient"][..]),
+        (Outcome::TRANSIENT, &["reserve Transient"][..]),
+        (Outcome::NotProcessed, &["reserve Transient"][..]),
         (Outcome::Permanent, &[][..]),
     ] {
-        let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new().with_attempts(2));
-        let guards = Guards::none().budget(&budget);
+        let (budget, mut state) = (RecordingGuard::budget().with_clock(), RetryState::new().with_attempts(2));
+        let list: [&dyn Guard; 1] = [&budget];
+        let guards = Guards::of(&list);
         let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
         let decision = retry.decide_unrecorded(outcome, || Instant::ZERO, &guards);
         assert_eq!(budget.events(), want, "{outcome:?}");
         match decision {
-            Decision::Retry { permit, .. } => guards.release(permit),
+            Decision::Retry { permit, .. } => guards.release(permit, || Instant::ZERO),
             other => assert_eq!((outcome, other), (Outcome::Permanent, Decision::Stop(StopReason::Permanent))),
         }
     }
@@ -204,16 +210,13 @@ fn a_decision_without_a_report_charges_the_budget_and_reports_nothing() {
 /// Otherwise moving retries into requests of their own would make them free.
 #[test]
 fn a_call_of_retries_acquires_a_permit_and_makes_no_deposit() {
-    let (budget, mut state) = (RecordingBudget::with_clock(), RetryState::new().as_retry());
-    let guards = Guards::none().budget(&budget);
+    let (budget, mut state) = (RecordingGuard::budget().with_clock(), RetryState::new().as_retry());
+    let list: [&dyn Guard; 1] = [&budget];
+    let guards = Guards::of(&list);
     let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
     let permits = retry.reacquire(|| Instant::ZERO, &guards).unwrap();
-    guards.release(retry.begin(permits, || Instant::ZERO, &guards).unwrap());
-    let events = budget.events();
-    assert_eq!(
-        events.iter().filter(|event| !event.starts_with("release")).collect::<Vec<_>>(),
-        ["try_acquire Transient"]
-    );
+    guards.release(retry.begin(permits, || Instant::ZERO, &guards).unwrap(), || Instant::ZERO);
+    assert_eq!(budget.events(), ["reserve Transient", "ask retry", "never made 1"]);
     assert_eq!(state.attempt(), 1);
 }
 

@@ -1,11 +1,11 @@
-//! Every permit is recorded or released exactly once, on every path.
+//! Every permit is settled exactly once, on every path.
 
 use proptest::prelude::*;
-use stagger_core::guard::{BreakerPermit, BudgetPermit, Permits, ServerHealth};
+use stagger_core::guard::{Permits, ServerHealth};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{FailureKind, Guards, Instant, Outcome, Policy, Seed, StopReason};
+use stagger_core::{FailureKind, Guard, Guards, Instant, Outcome, Policy, Seed, StopReason};
 
-use crate::laws::support::{RecordingBreaker, RecordingBudget, at, cases, ms, secs};
+use crate::laws::support::{RecordingGuard, at, cases, ms, secs};
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -20,12 +20,29 @@ enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum During {
     Sleep,
+    /// While it waits for its turn, or, if no guard lets it wait, between the turn and `begin`.
+    Turn,
     /// Between `begin` and the attempt.
     Begun,
     Attempt,
 }
 
-fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
+const DROPS: [During; 4] = [During::Sleep, During::Turn, During::Begun, During::Attempt];
+
+/// What the guards do while an event is applied; each acts on one of them.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It has no retry left to reserve.
+    Rejects(usize),
+    /// It rejects attempts that are about to start.
+    Open(usize),
+    /// It lets attempts wait, so many times.
+    Waits(usize, u32),
+    /// It would refuse any attempt.
+    WouldRefuse(usize),
+}
+
+fn event() -> impl Strategy<Value = (Event, Vec<Fault>)> {
     let outcome = prop_oneof![
         4 => Just(Outcome::TRANSIENT),
         2 => Just(Outcome::NotProcessed),
@@ -37,10 +54,15 @@ fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
     let event = prop_oneof![
         8 => outcome.clone().prop_map(Event::Ends),
         2 => outcome.prop_map(Event::EndsHealthy),
-        1 => prop::sample::select(vec![During::Sleep, During::Begun, During::Attempt]).prop_map(Event::Dropped),
+        1 => prop::sample::select(&DROPS[..]).prop_map(Event::Dropped),
     ];
-    let rarely = || prop::bool::weighted(0.1);
-    (event, rarely(), rarely(), rarely())
+    let fault = (0..4_usize, 1..4_u32, 0..5_u8).prop_map(|(guard, times, kind)| match kind {
+        0 => Fault::Rejects(guard),
+        1 => Fault::Open(guard),
+        2 => Fault::WouldRefuse(guard),
+        _ => Fault::Waits(guard, times),
+    });
+    (event, prop::collection::vec(fault, 0..2))
 }
 
 /// A call to which events are applied.
@@ -55,16 +77,25 @@ impl TestCall<'_> {
     /// Applies `event`; returns `Err` if it ends the call.
     fn apply(&mut self, event: Event) -> Result<(), Option<StopReason>> {
         let now = || at(secs(1));
-        let permit = Permits::take(&mut self.permit);
+        let mut permit = Permits::take(&mut self.permit);
         let mut retry = RetryMachine::new(self.policy, &mut self.state, Seed::new(1));
         if let Event::Dropped(During::Sleep) = event {
-            self.guards.release(permit);
+            self.guards.release(permit, now);
             return Err(None);
         }
-        let permit = retry.begin(permit, now, &self.guards)?;
+        loop {
+            let wait = retry.turn(&mut permit, now, &self.guards)?;
+            if let Event::Dropped(During::Turn) = event {
+                self.guards.release(permit, now);
+                return Err(None);
+            }
+            if wait.is_zero() {
+                break;
+            }
+        }
         let outcome = match event {
             Event::Dropped(During::Begun) => {
-                self.guards.release_begun(permit, now);
+                self.guards.release(permit, now);
                 return Err(None);
             }
             Event::Dropped(_) => {
@@ -88,57 +119,120 @@ impl TestCall<'_> {
     }
 }
 
+/// Returns guards of these kinds: those that issue the permits of retries when they are reserved, or when they start.
+fn recording(kinds: &[bool]) -> Vec<RecordingGuard> {
+    kinds.iter().map(|&reserves| if reserves { RecordingGuard::budget() } else { RecordingGuard::breaker() }).collect()
+}
+
 proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn a_permit_is_recorded_or_released_exactly_once(
+    fn a_permit_is_settled_exactly_once(
         events in prop::collection::vec(event(), 1..30),
-        with_budget in prop::bool::weighted(0.9),
-        with_breaker in prop::bool::weighted(0.9),
+        kinds in prop::collection::vec(any::<bool>(), 1..5),
     ) {
-        let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
-        let mut guards = Guards::none();
-        if with_budget { guards = guards.budget(&budget); }
-        if with_breaker { guards = guards.breaker(&breaker); }
+        let recording = recording(&kinds);
+        let list: Vec<&dyn Guard> = recording.iter().map(|guard| guard as &dyn Guard).collect();
+        let guards = Guards::of(&list);
         let policy = Policy::constant(ms(10)).max_attempts(12).stable_after(secs(10)).build().unwrap();
         let mut call = TestCall { policy: &policy, state: RetryState::new(), guards, permit: Permits::NONE };
         let mut ended = false;
-        for (event, tight, open, rejects) in events {
-            budget.set_rejects(tight);
-            breaker.set_open(open);
-            breaker.set_rejects_from(rejects.then_some(ms(0)));
-            // Between attempts, one budget permit is held for the next retry, and no breaker permit.
+        for (event, faults) in events {
+            for guard in &recording {
+                guard.set_rejects(false);
+                guard.set_open(false);
+                guard.set_refuses_from(None);
+            }
+            for fault in faults {
+                let of = |n: usize| &recording[n % recording.len()];
+                match fault {
+                    Fault::Rejects(n) => of(n).set_rejects(true),
+                    Fault::Open(n) => of(n).set_open(true),
+                    Fault::Waits(n, times) => of(n).set_waits(times),
+                    Fault::WouldRefuse(n) => of(n).set_refuses_from(Some(ms(0))),
+                }
+            }
             if let Err(_stop) = call.apply(event) {
                 ended = true;
                 break;
             }
-            prop_assert_eq!((budget.outstanding(), breaker.outstanding()), (usize::from(with_budget), 0));
+            // Before the next attempt, a guard has the permit of the retry if it reserves retries, and all have those
+            // of an attempt that repeats.
+            let repeats = call.permit != Permits::NONE && recording.iter().all(|guard| guard.outstanding() == 1);
+            for (guard, &reserves) in recording.iter().zip(&kinds) {
+                prop_assert!(repeats || guard.outstanding() == usize::from(reserves), "{guard:?}");
+            }
         }
         if !ended {
-            guards.release(Permits::take(&mut call.permit));
+            guards.release(Permits::take(&mut call.permit), || at(secs(1)));
         }
-        budget.assert_balanced();
-        breaker.assert_balanced();
+        recording.iter().for_each(RecordingGuard::assert_balanced);
     }
+}
+
+/// Every position in which a call can be dropped, with one to four guards, and with each of them letting it wait.
+#[test]
+fn a_call_dropped_anywhere_settles_every_permit_once() {
+    let policy = Policy::constant(ms(10)).max_attempts(9).build().unwrap();
+    for count in 1..=4 {
+        for kinds in 0..1_u32 << count {
+            let kinds: Vec<_> = (0..count).map(|n| kinds >> n & 1 == 1).collect();
+            for (waiting, during, outcome) in drops(count) {
+                let recording = recording(&kinds);
+                let list: Vec<&dyn Guard> = recording.iter().map(|guard| guard as &dyn Guard).collect();
+                let mut call = TestCall {
+                    policy: &policy,
+                    state: RetryState::new(),
+                    guards: Guards::of(&list),
+                    permit: Permits::NONE,
+                };
+                // The first attempt fails, or is to be repeated, if the call gets so far.
+                if let Some(outcome) = outcome {
+                    assert_eq!(call.apply(Event::Ends(outcome)), Ok(()));
+                }
+                if let Some(guard) = waiting {
+                    recording[guard].set_waits(1);
+                }
+                assert_eq!(call.apply(Event::Dropped(during)), Err(None));
+                for guard in &recording {
+                    guard.assert_balanced();
+                    let made = guard.events().iter().filter(|event| event.ends_with("Unknown")).count();
+                    assert_eq!(made, usize::from(during == During::Attempt), "{during:?}, {outcome:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Returns which guard lets the call wait, when the call is dropped, and how its first attempt ended if it is a retry.
+fn drops(guards: usize) -> impl Iterator<Item = (Option<usize>, During, Option<Outcome>)> {
+    let waiting = (0..guards).map(Some).chain([None]);
+    waiting.flat_map(|waiting| {
+        DROPS.into_iter().flat_map(move |during| {
+            [None, Some(Outcome::TRANSIENT), Some(Outcome::NotProcessed)].map(|outcome| (waiting, during, outcome))
+        })
+    })
 }
 
 #[test]
 fn a_breaker_rejecting_the_first_attempt_spares_the_budget() {
-    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
+    let (budget, breaker, policy) = (RecordingGuard::budget(), RecordingGuard::breaker(), Policy::DEFAULT);
     breaker.set_open(true);
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     let mut state = RetryState::new();
     let got = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || at(secs(1)), &guards);
-    assert_eq!(got, Err(StopReason::Breaker));
+    assert_eq!(got, Err(StopReason::BREAKER));
     assert_eq!((budget.events(), state.attempt()), (vec![], 0));
     budget.assert_balanced();
 }
 
 #[test]
-fn a_breaker_rejecting_a_granted_retry_releases_its_permit() {
-    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+fn a_breaker_rejecting_a_granted_retry_gives_its_permit_back() {
+    let (budget, breaker, policy) = (RecordingGuard::budget(), RecordingGuard::breaker(), Policy::DEFAULT);
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -147,11 +241,38 @@ fn a_breaker_rejecting_a_granted_retry_releases_its_permit() {
         panic!("the retry is allowed")
     };
     breaker.set_open(true);
-    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
+    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::BREAKER));
     assert_eq!(retry.attempt(), 1, "a rejected attempt must not be counted");
-    assert_eq!(budget.events(), ["on_first_attempt", "record 1 Ailing", "try_acquire Transient", "release 2"]);
+    assert_eq!(budget.events(), ["ask first", "made 1 Ailing", "reserve Transient", "never made 2"]);
     budget.assert_balanced();
     breaker.assert_balanced();
+}
+
+#[test]
+fn a_reservation_that_a_later_guard_refuses_is_given_back() {
+    let recording = recording(&[true, true, true, true]);
+    let list: Vec<&dyn Guard> = recording.iter().map(|guard| guard as &dyn Guard).collect();
+    let (guards, now) = (Guards::of(&list), || at(secs(1)));
+    for refusing in 0..4 {
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1));
+        let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
+        recording[refusing].set_rejects(true);
+        recording.iter().for_each(|guard| drop(guard.events()));
+        assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(StopReason::BUDGET));
+        for (n, guard) in recording.iter().enumerate() {
+            let events = guard.events();
+            let kinds: Vec<_> = events.iter().map(|event| event.split(' ').next().unwrap()).collect();
+            let want: &[_] = match n.cmp(&refusing) {
+                core::cmp::Ordering::Less => &["made", "reserve", "never"],
+                core::cmp::Ordering::Equal => &["made", "reserve"],
+                core::cmp::Ordering::Greater => &["made"],
+            };
+            assert_eq!(kinds, want, "guard {n}, while {refusing} refuses");
+            guard.assert_balanced();
+        }
+        recording[refusing].set_rejects(false);
+    }
 }
 
 type DropCall = fn(&Guards<'_>, Permits, fn() -> Instant);
@@ -160,26 +281,29 @@ type DropCall = fn(&Guards<'_>, Permits, fn() -> Instant);
 fn a_dropped_call_is_neutral_and_charged_only_if_attempted() {
     let (now, later) = (|| at(secs(1)), || at(secs(2)));
     let cases: [(DropCall, &str); 2] = [
-        (|guards, permit, now| guards.abandon(permit, now), "record 1 Unknown"),
-        (|guards, permit, now| guards.release_begun(permit, now), "release 1"),
+        (|guards, permit, now| guards.abandon(permit, now), "made 1 Unknown"),
+        (|guards, permit, now| guards.release(permit, now), "never made 1"),
     ];
     for (drop, event) in cases {
-        let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
-        let guards = Guards::none().budget(&budget).breaker(&breaker);
+        let (budget, breaker, policy) = (RecordingGuard::budget(), RecordingGuard::breaker(), Policy::DEFAULT);
+        let list: [&dyn Guard; 2] = [&breaker, &budget];
+        let guards = Guards::of(&list);
         let permit = RetryMachine::new(&policy, &mut RetryState::new(), Seed::new(1))
             .begin(Permits::NONE, now, &guards)
             .unwrap();
         drop(&guards, permit, later);
-        assert_eq!(breaker.records(), [(1, Outcome::Cancelled)]);
-        assert_eq!(budget.events(), ["on_first_attempt", event]);
+        for guard in [&budget, &breaker] {
+            assert_eq!(guard.events(), ["ask first", event]);
+        }
         assert_eq!(Outcome::Cancelled.verdict(), ServerHealth::Unknown);
     }
 }
 
 #[test]
 fn taking_permits_leaves_none() {
-    let (budget, policy) = (RecordingBudget::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&budget);
+    let (budget, policy) = (RecordingGuard::budget(), Policy::DEFAULT);
+    let list: [&dyn Guard; 1] = [&budget];
+    let guards = Guards::of(&list);
     let mut state = RetryState::new();
     let now = || at(secs(1));
     let mut held = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, now, &guards).unwrap();
@@ -188,29 +312,4 @@ fn taking_permits_leaves_none() {
     assert_eq!(held, Permits::NONE);
     guards.abandon(taken, now);
     budget.assert_balanced();
-}
-
-/// The default methods of `Budget`.
-#[test]
-fn budget_defaults_are_no_first_permit_and_unknown_balance() {
-    #[derive(Debug)]
-    struct Plain;
-    impl stagger_core::Budget for Plain {
-        fn try_acquire(&self, _: FailureKind, _: &dyn stagger_core::guard::Now) -> Option<BudgetPermit> {
-            None
-        }
-        fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn stagger_core::guard::Now) {}
-        fn release(&self, _: BudgetPermit) {}
-    }
-    let plain: &dyn stagger_core::Budget = &Plain;
-    assert_eq!(plain.on_first_attempt(&at(secs(1))), BudgetPermit::NONE);
-    assert_eq!(plain.available(), None);
-    assert_ne!(BudgetPermit(1), BudgetPermit::NONE);
-    assert_ne!(BreakerPermit(1), BreakerPermit::NONE);
-}
-
-#[test]
-fn breaker_open_displays_the_remaining_time() {
-    let open = stagger_core::BreakerOpen { retry_in: ms(1_260) };
-    assert_eq!(open.to_string(), "this client's own circuit breaker is open for another 1.3s");
 }

@@ -15,7 +15,7 @@ const TICKS: [Duration; 4] = [Duration::ZERO, Duration::from_nanos(1), ms(1), ms
 fn outcomes() -> Vec<Outcome> {
     let mut all = vec![Outcome::Success, Outcome::Permanent, Outcome::NotProcessed, Outcome::Cancelled];
     for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion] {
-        all.push(Outcome::UnsafeToRetry(kind));
+        all.push(Outcome::UnsafeToRetry { kind, hint: None });
         let hints = [ServerHint::DoNotRetry, ServerHint::Reserved(ms(1500))]
             .into_iter()
             .chain([Duration::ZERO, Duration::from_nanos(1), ms(10), secs(20)].map(ServerHint::AtLeast));
@@ -91,7 +91,7 @@ fn a_policy_that_draws_nothing_needs_no_seed() {
         ("exponential max-attempts=1", Outcome::TRANSIENT, ms(1), false),
         ("exponential", Outcome::TRANSIENT, Duration::ZERO, true),
         ("exponential", Outcome::Permanent, Duration::ZERO, false),
-        ("exponential", Outcome::UnsafeToRetry(FailureKind::Transient), Duration::ZERO, false),
+        ("exponential", Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None }, Duration::ZERO, false),
         ("exponential", Outcome::throttled(Some(ServerHint::DoNotRetry)), Duration::ZERO, false),
         ("exponential", Outcome::throttled(Some(ServerHint::Reserved(secs(1)))), Duration::ZERO, true),
         ("exponential jitter=none", Outcome::TRANSIENT, ms(1), false),

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::{RetryMachine, RetryState};
-use stagger_core::{Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason};
+use stagger_core::{Guard, Guards, Instant, NestedRetries, Outcome, Policy, Seed, StopReason};
 
-use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
+use crate::laws::support::{Call, RecordingGuard, at, ms, secs};
 
 #[test]
 fn the_spread_matches_the_policy_and_precedes_the_schedule() {
@@ -82,8 +82,9 @@ fn max_elapsed_starts_with_the_spread() {
 
 #[test]
 fn attempts_at_the_same_time_are_charged_and_settled_one_by_one() {
-    let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+    let (budget, breaker) = (RecordingGuard::budget(), RecordingGuard::breaker());
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     let now = || at(secs(1));
     let _first = guards.first_of_several(now);
     // The driver has asked the breaker about the first attempt.
@@ -92,29 +93,37 @@ fn attempts_at_the_same_time_are_charged_and_settled_one_by_one() {
     assert_eq!((budget.outstanding(), breaker.outstanding()), (2, 1));
     guards.settle(copy, &Outcome::TRANSIENT, now);
     assert_eq!((budget.outstanding(), breaker.outstanding()), (1, 0));
-    assert_eq!(budget.events(), ["on_first_attempt", "try_acquire Transient", "record 2 Ailing"]);
+    assert_eq!(budget.events(), ["ask first", "reserve Transient", "ask retry", "made 2 Ailing"]);
     assert_eq!(breaker.records(), [(1, Outcome::TRANSIENT)]);
 }
 
 #[test]
 fn a_copy_that_a_guard_rejects_holds_no_permit() {
-    let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+    let (budget, breaker) = (RecordingGuard::budget(), RecordingGuard::breaker());
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     breaker.set_open(true);
-    assert_eq!(guards.another_of_several(|| at(secs(1))), None);
-    assert_eq!(budget.events(), ["try_acquire Transient", "release 1"]);
+    assert_eq!(guards.another_of_several(|| at(secs(1))), Err(StopReason::BREAKER));
+    assert_eq!(budget.events(), ["reserve Transient", "never made 1"]);
     budget.assert_balanced();
     breaker.set_open(false);
     budget.set_rejects(true);
-    assert_eq!(guards.another_of_several(|| at(secs(1))), None);
+    assert_eq!(guards.another_of_several(|| at(secs(1))), Err(StopReason::BUDGET));
     assert_eq!(breaker.outstanding(), 0);
+    budget.set_rejects(false);
+    breaker.set_open(false);
+    breaker.set_waits(1);
+    assert_eq!(guards.another_of_several(|| at(secs(1))), Err(StopReason::BREAKER), "a copy does not wait");
+    budget.assert_balanced();
+    breaker.assert_balanced();
 }
 
 /// The outer layer has counted the attempt that contains it.
 #[test]
 fn the_first_of_several_is_not_counted_twice_under_a_shared_budget() {
-    let budget = RecordingBudget::default();
-    let guards = Guards::none().budget(&budget).nested(NestedRetries::ShareBudget);
+    let budget = RecordingGuard::budget();
+    let list: [&dyn Guard; 1] = [&budget];
+    let guards = Guards::of(&list).nested(NestedRetries::ShareBudget);
     let first = guards.first_of_several(|| at(secs(1)));
     assert_eq!(first, Permits::NONE);
     guards.settle(first, &Outcome::TRANSIENT, || at(secs(1)));

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{DelaySource, Guards, Outcome, Policy, Seed, StopReason};
+use stagger_core::{DelaySource, Guard, Guards, Outcome, Policy, Seed, StopReason};
 
-use crate::laws::support::{Call, RecordingBreaker, RecordingBudget, at, ms, secs};
+use crate::laws::support::{Call, RecordingGuard, at, ms, secs};
 
 #[test]
 fn a_transparent_retry_is_immediate_and_advances_nothing() {
@@ -33,11 +33,12 @@ fn the_last_attempt_may_be_retried_transparently() {
     assert_eq!((trace.runs, trace.attempts, trace.stop), (2, 1, None));
 }
 
-/// The budget permit stays with the call, the breaker permit does not: a half-open breaker counts attempts, not calls.
+/// The server has not seen the attempt, so for the guards the repeat is the same one.
 #[test]
-fn a_transparent_retry_keeps_its_budget_permit_only() {
-    let (budget, breaker, policy) = (RecordingBudget::rejecting(), RecordingBreaker::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+fn a_transparent_retry_keeps_its_permits_and_the_guards_are_neither_told_nor_asked() {
+    let (budget, breaker, policy) = (RecordingGuard::budget().rejecting(), RecordingGuard::breaker(), Policy::DEFAULT);
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -45,23 +46,26 @@ fn a_transparent_retry_keeps_its_budget_permit_only() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
         panic!("the repeat is allowed")
     };
-    assert_eq!(breaker.records(), [(1, Outcome::NotProcessed)]);
-    assert_eq!((budget.events(), budget.outstanding()), (vec!["on_first_attempt".to_owned()], 1));
-    assert_eq!(breaker.checked_waits(), [Duration::ZERO]);
+    for guard in [&budget, &breaker] {
+        assert_eq!((guard.events(), guard.outstanding()), (vec!["ask first".to_owned()], 1));
+        assert_eq!(guard.checked_waits(), [Duration::ZERO]);
+    }
 
     let permit = retry.begin(permit, now, &guards).unwrap();
     assert_eq!(retry.attempt(), 1);
     assert_eq!(retry.decide(Outcome::Success, permit, now, &guards), Decision::Done);
-    assert_eq!(breaker.records(), [(2, Outcome::Success)]);
-    assert_eq!(budget.events(), ["record 1 Healthy"]);
+    assert_eq!(breaker.records(), [(1, Outcome::Success)]);
+    assert_eq!(breaker.events(), ["made 1 Healthy"]);
+    assert_eq!(budget.events(), ["made 1 Healthy"]);
     budget.assert_balanced();
     breaker.assert_balanced();
 }
 
 #[test]
-fn a_breaker_open_before_the_repeat_releases_the_permit() {
-    let (budget, breaker, policy) = (RecordingBudget::default(), RecordingBreaker::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&budget).breaker(&breaker);
+fn a_repeat_that_is_not_made_gives_its_permits_back() {
+    let (budget, breaker, policy) = (RecordingGuard::budget(), RecordingGuard::breaker(), Policy::DEFAULT);
+    let list: [&dyn Guard; 2] = [&breaker, &budget];
+    let guards = Guards::of(&list);
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -69,9 +73,10 @@ fn a_breaker_open_before_the_repeat_releases_the_permit() {
     let Decision::Retry { permit, .. } = retry.decide(Outcome::NotProcessed, permit, now, &guards) else {
         panic!("the repeat is allowed")
     };
-    breaker.set_open(true);
-    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
-    assert_eq!(budget.events(), ["on_first_attempt", "release 1"]);
+    let mut retry = retry.deadline(Some(now()));
+    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Deadline));
+    assert_eq!(budget.events(), ["ask first", "never made 1"]);
+    assert_eq!(breaker.events(), ["ask first", "never made 1"]);
     budget.assert_balanced();
     breaker.assert_balanced();
 }

@@ -3,17 +3,15 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::budget::{SuccessRate, Throttle, Unlimited};
+use stagger_core::budget::RetryControl;
 use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{
-    Budget, DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint,
+    DelaySource, FailureKind, Guard, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint,
     StopReason,
 };
 
-use crate::laws::support::{
-    Call, CountingClock, RecordingBreaker, RecordingBudget, any_delays, at, cases, length, secs,
-};
+use crate::laws::support::{Call, CountingClock, RecordingGuard, any_delays, at, cases, length, secs};
 
 fn outcome() -> impl Strategy<Value = Outcome> {
     let kind = prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]);
@@ -23,7 +21,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         1 => Just(Outcome::NotProcessed),
         1 => Just(Outcome::Permanent),
         1 => prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion])
-            .prop_map(Outcome::UnsafeToRetry),
+            .prop_map(|kind| Outcome::UnsafeToRetry { kind, hint: None }),
         1 => Just(Outcome::Cancelled),
     ]
 }
@@ -83,9 +81,10 @@ proptest! {
     fn meaning_07_the_operation_runs_once_unless_breaker_open_or_deadline_passed(
         policy in any_delays(), expired in any::<bool>(), nested in any::<bool>(), open in any::<bool>(),
     ) {
-        let (budget, breaker) = (RecordingBudget::rejecting(), RecordingBreaker::default());
+        let (budget, breaker) = (RecordingGuard::budget().rejecting(), RecordingGuard::breaker());
         breaker.set_open(open);
-        let guards = Guards::none().budget(&budget).breaker(&breaker);
+        let list: [&dyn Guard; 2] = [&breaker, &budget];
+        let guards = Guards::of(&list);
         let guards = if nested { guards.nested(NestedRetries::Disable) } else { guards };
         let mut call = Call::new(&policy);
         call.guards = guards;
@@ -93,7 +92,7 @@ proptest! {
         let trace = call.run([]);
         let want = match (expired, open) {
             (true, _) => (0, Some(StopReason::Deadline)),
-            (_, true) => (0, Some(StopReason::Breaker)),
+            (_, true) => (0, Some(StopReason::BREAKER)),
             _ => (1, None),
         };
         prop_assert_eq!((trace.runs, trace.stop), want);
@@ -132,21 +131,23 @@ proptest! {
     #[test]
     fn meaning_08_hinted_retries_count_against_every_limit(asked in 1..100_u64, most in 1..9_u32) {
         let asked = secs(asked);
-        let budget = RecordingBudget::default();
+        let budget = RecordingGuard::budget();
         let policy = Policy::DEFAULT.to_builder().max_attempts(most).unlimited_hint().build().unwrap();
         let mut call = Call::new(&policy);
-        call.guards = Guards::none().budget(&budget);
+        let list: [&dyn Guard; 1] = [&budget];
+        call.guards = Guards::of(&list);
         let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Reserved(asked))); 20]);
         prop_assert_eq!(trace.attempts, most);
         prop_assert_eq!(trace.last_start, asked * (most - 1));
-        let charged = budget.events().iter().filter(|event| event.starts_with("try_acquire")).count();
+        let charged = budget.events().iter().filter(|event| event.starts_with("reserve")).count();
         prop_assert_eq!(charged as u32, most - 1);
     }
 
     #[test]
     fn meaning_09_the_budget_is_charged_before_the_sleep(outcomes in prop::collection::vec(outcome(), 1..6)) {
-        let budget = RecordingBudget::default();
-        let guards = Guards::none().budget(&budget);
+        let budget = RecordingGuard::budget();
+        let list: [&dyn Guard; 1] = [&budget];
+        let guards = Guards::of(&list);
         let policy = Policy::DEFAULT.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -163,7 +164,7 @@ proptest! {
             prop_assert_eq!(budget.outstanding(), 1);
             permit = granted;
         }
-        guards.release(permit);
+        guards.release(permit, || at(secs(1)));
         budget.assert_balanced();
     }
 
@@ -179,8 +180,9 @@ proptest! {
 
     #[test]
     fn meaning_11_a_dropped_call_returns_its_permits(asleep in any::<bool>(), failures in 0..4_usize) {
-        let (budget, breaker) = (RecordingBudget::default(), RecordingBreaker::default());
-        let guards = Guards::none().budget(&budget).breaker(&breaker);
+        let (budget, breaker) = (RecordingGuard::budget(), RecordingGuard::breaker());
+        let list: [&dyn Guard; 2] = [&breaker, &budget];
+        let guards = Guards::of(&list);
         let policy = Policy::DEFAULT.to_builder().max_attempts(9).build().unwrap();
         let (mut state, now) = (RetryState::new(), || at(secs(1)));
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
@@ -193,7 +195,7 @@ proptest! {
             permit = granted;
         }
         if asleep {
-            guards.release(permit);
+            guards.release(permit, || at(secs(1)));
         } else {
             let begun = retry.begin(permit, now, &guards).unwrap();
             guards.abandon(begun, now);
@@ -242,12 +244,13 @@ proptest! {
     fn meaning_15_a_nested_call_makes_one_attempt_uncharged(
         policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
     ) {
-        let budget = RecordingBudget::default();
+        let budget = RecordingGuard::budget();
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&budget).nested(NestedRetries::Disable);
+        let list: [&dyn Guard; 1] = [&budget];
+        call.guards = Guards::of(&list).nested(NestedRetries::Disable);
         let trace = call.run([outcome]);
         prop_assert_eq!(trace.attempts, 1);
-        prop_assert!(budget.events().iter().all(|event| !event.starts_with("try_acquire")));
+        prop_assert!(budget.events().iter().all(|event| !event.starts_with("reserve")));
         if let Outcome::Failed { .. } = outcome {
             prop_assert_eq!((trace.runs, trace.stop), (1, Some(StopReason::Nested)));
         }
@@ -258,19 +261,22 @@ proptest! {
     fn meaning_15_a_nested_call_charges_a_shared_budget_retries(
         policy in any_delays(), seed in any::<u64>(), outcomes in prop::collection::vec(outcome(), 1..8),
     ) {
-        let (budget, alone) = (RecordingBudget::default(), RecordingBudget::default());
+        let (budget, alone) = (RecordingGuard::budget(), RecordingGuard::budget());
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&budget).nested(NestedRetries::ShareBudget);
+        let list: [&dyn Guard; 1] = [&budget];
+        call.guards = Guards::of(&list).nested(NestedRetries::ShareBudget);
         let trace = call.run(outcomes.clone());
-        let same = Call::new(&policy).seed(seed).budget(&alone).run(outcomes);
+        let list: [&dyn Guard; 1] = [&alone];
+        let same = Call::new(&policy).seed(seed).guards(&list).run(outcomes);
         prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
         budget.assert_balanced();
-        let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("try_acquire")).collect();
+        let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("reserve")).collect();
         let events = budget.events().into_iter();
-        let (charged, recorded): (Vec<_>, Vec<_>) = events.partition(|event| event.starts_with("try_acquire"));
+        let (charged, recorded): (Vec<_>, Vec<_>) = events.partition(|event| event.starts_with("reserve"));
         prop_assert_eq!(&charged, &alone);
+        let recorded: Vec<_> = recorded.into_iter().filter(|event| event != "ask retry").collect();
         prop_assert_eq!(recorded.len(), charged.len());
-        prop_assert!(recorded.iter().all(|event| event.starts_with("record")), "{recorded:?}");
+        prop_assert!(recorded.iter().all(|event| event.starts_with("made")), "{recorded:?}");
     }
 
     #[test]
@@ -287,26 +293,13 @@ proptest! {
     }
 }
 
-/// Also budgets that give nothing back count them: without a permit, a retry would pass for the outer layer's attempt.
+/// Layers that share a guard without a bound are not bounded together.
 #[test]
-fn meaning_15_failed_retries_of_a_nested_call_count_in_a_budget_of_failures() {
-    let (throttle, rate) = (Throttle::new(10, Ratio::percent(10)).unwrap(), SuccessRate::new());
-    let budgets: [(&dyn Budget, u64); 2] =
-        [(&throttle, throttle.available().unwrap()), (&rate, rate.available().unwrap())];
-    for (budget, before) in budgets {
-        let mut call = Call::new(&Policy::DEFAULT);
-        call.guards = Guards::none().budget(budget).nested(NestedRetries::ShareBudget);
-        let trace = call.run([Outcome::TRANSIENT; 4]);
-        assert!(trace.runs > 1, "{budget:?}");
-        assert!(budget.available() < Some(before), "{budget:?}");
-    }
-}
-
-/// Layers that share a budget without a bound are not bounded together.
-#[test]
-fn meaning_15_a_nested_call_with_an_unlimited_budget_does_not_retry() {
+fn meaning_15_a_nested_call_with_a_guard_that_does_not_bound_retries_does_not_retry() {
+    let control = RetryControl::new();
     let mut call = Call::new(&Policy::DEFAULT);
-    call.guards = Guards::none().budget(&Unlimited).nested(NestedRetries::ShareBudget);
+    let list: [&dyn Guard; 1] = [&control];
+    call.guards = Guards::of(&list).nested(NestedRetries::ShareBudget);
     let trace = call.run([Outcome::TRANSIENT]);
     assert_eq!((trace.runs, trace.stop), (1, Some(StopReason::Nested)));
 }

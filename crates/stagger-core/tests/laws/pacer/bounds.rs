@@ -1,7 +1,7 @@
 use proptest::prelude::*;
-use stagger_core::guard::{Limiter, LimiterPermit, Turn};
+use stagger_core::guard::{Answer, Ask, End, Permit};
 use stagger_core::pacer::{Pacer, PacerState};
-use stagger_core::{Instant, Outcome};
+use stagger_core::{Guard, Instant, Outcome};
 
 use crate::laws::support::{Step, cases, ms, secs, take};
 
@@ -30,7 +30,7 @@ proptest! {
     /// unchanged.
     #[test]
     fn no_history_breaks_the_bounds(steps in prop::collection::vec(step(), 1..300)) {
-        let pacer = Pacer::builder().max_waiting(6).build().unwrap();
+        let pacer = Pacer::new().max_waiting(6);
         let mut now = Instant::from_nanos(9_000_000_000_000);
         let (mut waiting, mut flying) = (Vec::new(), Vec::new());
         let (mut started, mut since, mut interval) = (0_u128, now, ms(0));
@@ -40,23 +40,23 @@ proptest! {
                     now = now.saturating_add(ms(length));
                     None
                 }
-                Step::Ask => Some(LimiterPermit::NONE),
+                Step::Ask => Some(Permit::NONE),
                 Step::AskAgain(n) => take(&mut waiting, n),
                 Step::Cancel(n) => {
                     if let Some(place) = take(&mut waiting, n) {
-                        pacer.release(place);
+                        pacer.settle(place, End::NeverMade, &now);
                     }
                     None
                 }
                 Step::Answer(n, outcome) => {
                     if let Some(permit) = take(&mut flying, n) {
-                        pacer.record(permit, &outcome, &now);
+                        pacer.settle(permit, End::Made(&outcome), &now);
                     }
                     None
                 }
             };
             let has_asked = asked.is_some();
-            let turn = asked.map(|permit| pacer.admit(permit, None, &now));
+            let turn = asked.map(|permit| pacer.ask(Ask::FIRST, permit, &now));
             let after = pacer.snapshot();
             let is_paced = matches!(after.state, PacerState::Paced | PacerState::Exhausted);
             prop_assert!(!is_paced || (ms(0) < after.interval && after.interval <= secs(1)), "{:?}", after);
@@ -64,7 +64,7 @@ proptest! {
                 (started, since, interval) = (0, now, after.interval);
             }
             match turn {
-                Some(Turn::Now(permit)) => {
+                Some(Answer::Go(permit)) => {
                     started += 1;
                     flying.push(permit);
                     if is_paced {
@@ -73,11 +73,11 @@ proptest! {
                         prop_assert!(started <= allowed, "{} started, {} allowed", started, allowed);
                     }
                 }
-                Some(Turn::Wait { after: wait, permit }) => {
+                Some(Answer::Wait { after: wait, permit }) => {
                     prop_assert!(is_paced && !wait.is_zero() && wait <= ms(500));
                     waiting.push(permit);
                 }
-                Some(Turn::Rejected { .. }) => prop_assert!(waiting.len() == 6),
+                Some(Answer::No { .. }) => prop_assert!(waiting.len() == 6),
                 None => prop_assert!(!has_asked),
             }
             prop_assert_eq!(pacer.snapshot().waiting as usize, waiting.len());
@@ -91,21 +91,21 @@ proptest! {
         let mut now = Instant::from_nanos(9_000_000_000_000);
         for refused in refusals {
             let began = now;
-            let mut permit = LimiterPermit::NONE;
+            let mut permit = Permit::NONE;
             let admitted = loop {
-                match pacer.admit(permit, None, &now) {
-                    Turn::Now(permit) => break permit,
-                    Turn::Wait { after, permit: place } => {
+                match pacer.ask(Ask::FIRST, permit, &now) {
+                    Answer::Go(permit) => break permit,
+                    Answer::Wait { after, permit: place } => {
                         permit = place;
                         now = now.saturating_add(after);
                     }
-                    Turn::Rejected { .. } => unreachable!("one call is not too many"),
+                    Answer::No { .. } => unreachable!("one call is not too many"),
                 }
             };
             prop_assert!(now.saturating_since(began) <= secs(1) + ms(1));
             let outcome = if refused { Outcome::throttled(None) } else { Outcome::Success };
             now = now.saturating_add(ms(7));
-            pacer.record(admitted, &outcome, &now);
+            pacer.settle(admitted, End::Made(&outcome), &now);
         }
     }
 }

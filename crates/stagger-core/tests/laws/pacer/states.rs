@@ -1,10 +1,10 @@
 use core::time::Duration;
 
-use stagger_core::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn};
-use stagger_core::pacer::{Pacer, PacerBuilder, PacerState};
-use stagger_core::{FailureKind, Instant, Outcome, ServerHint};
+use stagger_core::guard::{Answer, Ask, End, Now, Permit};
+use stagger_core::pacer::{Pacer, PacerState};
+use stagger_core::{FailureKind, Guard, Instant, Outcome, ServerHint};
 
-use crate::laws::support::{ms, secs};
+use crate::laws::support::{Start, go, ms, secs};
 
 /// A pacer under test, the current time, and a server that admits so many calls per second.
 pub(super) struct Harness {
@@ -13,8 +13,8 @@ pub(super) struct Harness {
 }
 
 impl Harness {
-    pub(super) fn new(builder: PacerBuilder) -> Self {
-        Self { pacer: builder.build().unwrap(), now: Instant::from_nanos(5_000_000_000_000) }
+    pub(super) fn new(pacer: Pacer) -> Self {
+        Self { pacer, now: Instant::from_nanos(5_000_000_000_000) }
     }
 
     pub(super) fn after(&mut self, length: Duration) -> &mut Self {
@@ -22,20 +22,17 @@ impl Harness {
         self
     }
 
-    pub(super) fn ask(&self) -> Turn {
-        self.pacer.admit(LimiterPermit::NONE, None, &self.now)
+    pub(super) fn ask(&self) -> Answer {
+        self.pacer.first(&self.now)
     }
 
-    pub(super) fn started(&self) -> LimiterPermit {
-        match self.ask() {
-            Turn::Now(permit) => permit,
-            turn => panic!("{turn:?}"),
-        }
+    pub(super) fn started(&self) -> Permit {
+        go(self.ask())
     }
 
     pub(super) fn call(&self, outcome: Outcome) {
         let permit = self.started();
-        self.pacer.record(permit, &outcome, &self.now);
+        self.pacer.settle(permit, End::Made(&outcome), &self.now);
     }
 
     /// Makes 200 calls for a second, of which every second one is refused. The next call ends the measuring.
@@ -58,18 +55,18 @@ impl Harness {
 
     /// Has a call ask again until it starts, and returns how long that took.
     pub(super) fn wait(&mut self) -> Duration {
-        let (began, mut permit) = (self.now, LimiterPermit::NONE);
+        let (began, mut permit) = (self.now, Permit::NONE);
         loop {
-            match self.pacer.admit(permit, None, &self.now) {
-                Turn::Now(permit) => {
-                    self.pacer.record(permit, &Outcome::Success, &self.now);
+            match self.pacer.ask(Ask::FIRST, permit, &self.now) {
+                Answer::Go(permit) => {
+                    self.pacer.settle(permit, End::Made(&Outcome::Success), &self.now);
                     return self.now.saturating_since(began);
                 }
-                Turn::Wait { after, permit: place } => {
+                Answer::Wait { after, permit: place } => {
                     permit = place;
                     self.after(after);
                 }
-                turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+                turn @ Answer::No { .. } => panic!("{turn:?}"),
             }
         }
     }
@@ -88,9 +85,9 @@ impl Now for Unreadable {
 fn a_passive_pacer_reads_no_clock_and_grants_no_permit() {
     let pacer = Pacer::new();
     for outcome in [Outcome::Success, Outcome::TRANSIENT, Outcome::Permanent, Outcome::Cancelled] {
-        assert_eq!(pacer.admit(LimiterPermit::NONE, None, &Unreadable), Turn::Now(LimiterPermit::NONE));
-        pacer.record(LimiterPermit::NONE, &outcome, &Unreadable);
-        assert!(!pacer.would_reject(secs(1), None, &Unreadable));
+        assert_eq!(pacer.ask(Ask::FIRST, Permit::NONE, &Unreadable), Answer::Go(Permit::NONE));
+        pacer.settle(Permit::NONE, End::Made(&outcome), &Unreadable);
+        assert!(!pacer.would_refuse(secs(1), None, &Unreadable));
         assert_eq!(pacer.retry_in(&Unreadable), Duration::ZERO);
     }
     assert!(pacer.is_at_rest(&Unreadable));
@@ -102,15 +99,15 @@ fn only_throttled_outcomes_are_refusals() {
         (Outcome::throttled(None), PacerState::Measuring),
         (Outcome::throttled(Some(ServerHint::DoNotRetry)), PacerState::Measuring),
         (Outcome::throttled(Some(ServerHint::AtLeast(secs(1)))), PacerState::Measuring),
-        (Outcome::UnsafeToRetry(FailureKind::Throttled), PacerState::Measuring),
+        (Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint: None }, PacerState::Measuring),
         (Outcome::TRANSIENT, PacerState::Passive),
-        (Outcome::UnsafeToRetry(FailureKind::Transient), PacerState::Passive),
+        (Outcome::UnsafeToRetry { kind: FailureKind::Transient, hint: None }, PacerState::Passive),
         (Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }, PacerState::Passive),
         (Outcome::Permanent, PacerState::Passive),
         (Outcome::NotProcessed, PacerState::Passive),
         (Outcome::Cancelled, PacerState::Passive),
     ] {
-        let harness = Harness::new(Pacer::builder());
+        let harness = Harness::new(Pacer::new());
         harness.call(outcome);
         assert_eq!(harness.state(), want, "{outcome:?}");
     }
@@ -118,7 +115,7 @@ fn only_throttled_outcomes_are_refusals() {
 
 #[test]
 fn the_rate_is_that_of_the_second_after_the_first_refusal() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     harness.call(Outcome::Success);
     // 99 successes in 1.005 s, and 3 % less.
@@ -129,39 +126,39 @@ fn the_rate_is_that_of_the_second_after_the_first_refusal() {
 
 #[test]
 fn a_second_without_a_call_measures_nothing() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.call(Outcome::throttled(None));
     harness.after(secs(60));
-    assert_eq!((harness.started(), harness.state()), (LimiterPermit::NONE, PacerState::Passive));
+    assert_eq!((harness.started(), harness.state()), (Permit::NONE, PacerState::Passive));
 }
 
 #[test]
 fn a_second_without_a_success_is_no_rate() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     for _ in 0..100 {
         harness.call(Outcome::throttled(None));
         harness.after(ms(10));
     }
     let permit = harness.after(ms(5)).started();
     assert_eq!((harness.state(), harness.rate()), (PacerState::Exhausted, 1));
-    harness.pacer.record(permit, &Outcome::Success, &harness.now);
+    harness.pacer.settle(permit, End::Made(&Outcome::Success), &harness.now);
     assert_eq!(harness.state(), PacerState::Measuring);
 }
 
 #[test]
 fn a_refusal_cuts_once_for_all_attempts_that_began_before_it() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     let mut begun = vec![harness.started()];
     for _ in 0..100 {
         harness.after(ms(12));
         begun.push(harness.started());
-        harness.pacer.record(LimiterPermit::NONE, &Outcome::Success, &harness.now);
+        harness.pacer.settle(Permit::NONE, End::Made(&Outcome::Success), &harness.now);
     }
     let rate = harness.rate();
     for permit in begun {
         harness.after(ms(20));
-        harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+        harness.pacer.settle(permit, End::Made(&Outcome::throttled(None)), &harness.now);
     }
     assert_eq!(harness.pacer.snapshot().cuts, 1);
     assert!(harness.rate() < rate && harness.rate() >= rate * 48 / 100, "{} after {rate}", harness.rate());
@@ -169,15 +166,15 @@ fn a_refusal_cuts_once_for_all_attempts_that_began_before_it() {
 
 #[test]
 fn a_cut_waits_half_a_second_after_the_last() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     harness.call(Outcome::Success);
     let mut cuts = Vec::new();
     for _ in 0..20 {
         harness.after(ms(100));
         let permit = harness.started();
-        harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
-        harness.pacer.record(LimiterPermit::NONE, &Outcome::Success, &harness.now);
+        harness.pacer.settle(permit, End::Made(&Outcome::throttled(None)), &harness.now);
+        harness.pacer.settle(Permit::NONE, End::Made(&Outcome::Success), &harness.now);
         cuts.push(harness.pacer.snapshot().cuts);
     }
     assert_eq!(cuts, [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4]);
@@ -186,7 +183,7 @@ fn a_cut_waits_half_a_second_after_the_last() {
 /// A second with ten seconds of rest before it says nothing about what the server admits.
 #[test]
 fn one_refusal_of_many_cuts_little_after_an_idle_time() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     for _ in 0..200 {
         harness.wait();
@@ -197,25 +194,25 @@ fn one_refusal_of_many_cuts_little_after_an_idle_time() {
     }
     let permit = harness.after(ms(20)).started();
     let rate = harness.rate();
-    harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+    harness.pacer.settle(permit, End::Made(&Outcome::throttled(None)), &harness.now);
     assert_eq!(harness.pacer.snapshot().cuts, 1);
     assert!(harness.rate() < rate && harness.rate() >= rate * 85 / 100, "{} after {rate}", harness.rate());
 }
 
 #[test]
 fn an_exhausted_server_is_asked_once_a_second_and_the_mean_returns() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     // Nothing is admitted any more.
     let (mut asked, start) = (0, harness.now);
     while harness.now.saturating_since(start) < secs(20) {
         match harness.ask() {
-            Turn::Now(permit) => {
-                harness.pacer.record(permit, &Outcome::throttled(None), &harness.now);
+            Answer::Go(permit) => {
+                harness.pacer.settle(permit, End::Made(&Outcome::throttled(None)), &harness.now);
                 asked += u32::from(harness.now.saturating_since(start) > secs(5));
             }
-            Turn::Wait { permit, .. } => harness.pacer.release(permit),
-            turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+            Answer::Wait { permit, .. } => harness.pacer.settle(permit, End::NeverMade, &harness.now),
+            turn @ Answer::No { .. } => panic!("{turn:?}"),
         }
         harness.after(ms(5));
     }
@@ -234,9 +231,9 @@ fn an_exhausted_server_is_asked_once_a_second_and_the_mean_returns() {
     // When it is exhausted again, the mean since then is known.
     for _ in 0..400 {
         match harness.after(ms(5)).ask() {
-            Turn::Now(permit) => harness.pacer.record(permit, &Outcome::throttled(None), &harness.now),
-            Turn::Wait { permit, .. } => harness.pacer.release(permit),
-            turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+            Answer::Go(permit) => harness.pacer.settle(permit, End::Made(&Outcome::throttled(None)), &harness.now),
+            Answer::Wait { permit, .. } => harness.pacer.settle(permit, End::NeverMade, &harness.now),
+            turn @ Answer::No { .. } => panic!("{turn:?}"),
         }
     }
     assert_eq!(harness.state(), PacerState::Exhausted);
@@ -248,7 +245,7 @@ fn an_exhausted_server_is_asked_once_a_second_and_the_mean_returns() {
 
 #[test]
 fn it_becomes_passive_when_nobody_has_waited_for_thirty_seconds() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     harness.wait();
     harness.wait();
@@ -263,14 +260,14 @@ fn it_becomes_passive_when_nobody_has_waited_for_thirty_seconds() {
 
 #[test]
 fn a_place_does_not_outlast_the_rate_at_which_it_was_taken() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     // One success in a second: a rate of one per second.
     harness.call(Outcome::throttled(None));
     harness.after(ms(500)).call(Outcome::Success);
     harness.after(ms(550)).call(Outcome::Success);
     let mut waiting: Vec<_> = (0..100)
         .map(|_| match harness.ask() {
-            Turn::Wait { after, permit } => {
+            Answer::Wait { after, permit } => {
                 assert!(after <= ms(500), "{after:?}");
                 permit
             }
@@ -282,10 +279,10 @@ fn a_place_does_not_outlast_the_rate_at_which_it_was_taken() {
         harness.after(ms(100));
         let mut still = Vec::new();
         for permit in waiting {
-            match harness.pacer.admit(permit, None, &harness.now) {
-                Turn::Now(permit) => harness.pacer.record(permit, &Outcome::Success, &harness.now),
-                Turn::Wait { permit, .. } => still.push(permit),
-                turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+            match harness.pacer.ask(Ask::FIRST, permit, &harness.now) {
+                Answer::Go(permit) => harness.pacer.settle(permit, End::Made(&Outcome::Success), &harness.now),
+                Answer::Wait { permit, .. } => still.push(permit),
+                turn @ Answer::No { .. } => panic!("{turn:?}"),
             }
         }
         waiting = still;
@@ -296,12 +293,12 @@ fn a_place_does_not_outlast_the_rate_at_which_it_was_taken() {
 
 #[test]
 fn the_bound_of_waiting_calls_holds_and_a_turn_too_late_is_rejected_at_once() {
-    let mut harness = Harness::new(Pacer::builder().max_waiting(20).max_wait(ms(150)));
+    let mut harness = Harness::new(Pacer::new().max_waiting(20).max_wait(ms(150)));
     harness.learn();
     harness.started();
     let turns: Vec<_> = (0..30).map(|_| harness.ask()).collect();
-    let waiting = turns.iter().filter(|turn| matches!(turn, Turn::Wait { .. })).count();
-    let rejected = turns.iter().filter(|turn| matches!(turn, Turn::Rejected { .. })).count();
+    let waiting = turns.iter().filter(|turn| matches!(turn, Answer::Wait { .. })).count();
+    let rejected = turns.iter().filter(|turn| matches!(turn, Answer::No { .. })).count();
     // 13 turns of 11 ms are within 150 ms.
     assert!((12..=18).contains(&waiting) && waiting + rejected >= 25, "{waiting} wait, {rejected} are rejected");
     let snapshot = harness.pacer.snapshot();
@@ -309,47 +306,30 @@ fn the_bound_of_waiting_calls_holds_and_a_turn_too_late_is_rejected_at_once() {
 }
 
 #[test]
-fn fail_fast_rejects_and_observe_counts() {
-    for (mode, rejects) in [(LimiterMode::FailFast, true), (LimiterMode::Observe, false)] {
-        let mut harness = Harness::new(Pacer::builder().mode(mode));
-        harness.learn();
-        let turns: Vec<_> = (0..50).map(|_| harness.ask()).collect();
-        let rejected = turns.iter().filter(|turn| matches!(turn, Turn::Rejected { .. })).count();
-        let snapshot = harness.pacer.snapshot();
-        assert_eq!(snapshot.rejected as usize, rejected);
-        assert!((rejected > 40) == rejects && (snapshot.would_have_held > 40) != rejects, "{mode:?}: {snapshot:?}");
-        assert_eq!(harness.pacer.retry_in(&harness.now).is_zero(), !rejects);
-        assert_eq!(snapshot.waiting, 0);
-    }
+fn without_waiting_it_rejects_and_holds_nobody() {
+    let mut harness = Harness::new(Pacer::new().max_waiting(0));
+    harness.learn();
+    let rejected = (0..50).filter(|_| matches!(harness.ask(), Answer::No { .. })).count();
+    let snapshot = harness.pacer.snapshot();
+    assert!(rejected > 40 && snapshot.rejected as usize == rejected, "{rejected}: {snapshot:?}");
+    assert!(!harness.pacer.retry_in(&harness.now).is_zero());
+    assert_eq!(snapshot.waiting, 0);
 }
 
 #[test]
 fn a_new_one_has_the_same_settings_and_is_passive() {
-    let mut harness = Harness::new(Pacer::builder().mode(LimiterMode::FailFast));
+    let mut harness = Harness::new(Pacer::new().max_waiting(0));
     harness.learn();
     assert!(!harness.pacer.is_at_rest(&harness.now));
     harness.pacer = harness.pacer.fresh().unwrap();
     assert!(harness.pacer.is_at_rest(&harness.now));
     harness.learn();
-    assert!((0..50).any(|_| matches!(harness.ask(), Turn::Rejected { .. })));
-}
-
-#[test]
-fn problems_are_reported_together_with_values_and_ways_out() {
-    let all = Pacer::builder().max_wait(Duration::ZERO).max_waiting(0).build().unwrap_err();
-    assert_eq!(
-        all.to_string(),
-        "max_wait is 0s, so no call would wait: raise it, or use the mode fail_fast; \
-         max_waiting 0 is outside the range of 1 to 1000000: use 1024, or the mode fail_fast for none"
-    );
-    assert_eq!(all.problems().count(), 2);
-    assert!(Pacer::builder().max_waiting(1_000_001).build().is_err());
-    assert!(Pacer::builder().build().is_ok());
+    assert!((0..50).any(|_| matches!(harness.ask(), Answer::No { .. })));
 }
 
 #[test]
 fn the_rate_stays_as_it_is_while_no_call_waits() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     let mut call_for = |seconds: u64| {
         for _ in 0..10 * seconds {
@@ -367,25 +347,25 @@ fn the_rate_stays_as_it_is_while_no_call_waits() {
 /// 25th second on one every 25 ms. A change of the algorithm changes this trace.
 #[test]
 fn the_trace_of_a_run_is_frozen() {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     let start = harness.now;
     let (mut waiting, mut free_at, mut trace) = (Vec::new(), Instant::ZERO, Vec::new());
     for step in 0..1_600_u64 {
         harness.now = start.saturating_add(ms(step * 25));
-        waiting.push(LimiterPermit::NONE);
+        waiting.push(Permit::NONE);
         let mut still = Vec::new();
         for permit in waiting {
-            match harness.pacer.admit(permit, None, &harness.now) {
-                Turn::Now(permit) => {
+            match harness.pacer.ask(Ask::FIRST, permit, &harness.now) {
+                Answer::Go(permit) => {
                     let is_free = harness.now >= free_at;
                     if is_free {
                         free_at = harness.now.saturating_add(ms(if step < 1_000 { 50 } else { 25 }));
                     }
                     let outcome = if is_free { Outcome::Success } else { Outcome::throttled(None) };
-                    harness.pacer.record(permit, &outcome, &harness.now);
+                    harness.pacer.settle(permit, End::Made(&outcome), &harness.now);
                 }
-                Turn::Wait { permit, .. } => still.push(permit),
-                turn @ Turn::Rejected { .. } => panic!("{turn:?}"),
+                Answer::Wait { permit, .. } => still.push(permit),
+                turn @ Answer::No { .. } => panic!("{turn:?}"),
             }
         }
         waiting = still;

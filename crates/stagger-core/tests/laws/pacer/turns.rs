@@ -1,13 +1,13 @@
 use core::time::Duration;
 
-use stagger_core::guard::{Limiter, LimiterPermit, Permits};
+use stagger_core::guard::{Answer, Permit, Permits};
 use stagger_core::machine::{RetryMachine, RetryState};
 use stagger_core::pacer::Pacer;
 use stagger_core::quiet::{QuietPeriod, QuietState};
-use stagger_core::{Guards, Instant, Outcome, Policy, Seed, StopReason};
+use stagger_core::{Guard, Guards, Instant, Outcome, Policy, Seed, StopReason};
 
 use super::states::Harness;
-use crate::laws::support::{ms, secs};
+use crate::laws::support::{Start, ms, secs};
 
 fn policy() -> Policy {
     Policy::exponential(ms(100), secs(1)).max_attempts(4).build().unwrap()
@@ -15,7 +15,7 @@ fn policy() -> Policy {
 
 /// A pacer at 95 calls per second whose next turn is later.
 fn paced() -> (Pacer, Instant) {
-    let mut harness = Harness::new(Pacer::builder());
+    let mut harness = Harness::new(Pacer::new());
     harness.learn();
     harness.wait();
     let now = harness.now;
@@ -39,12 +39,13 @@ fn a_call_whose_deadline_is_before_its_turn_is_rejected_at_once() {
     for (deadline, want) in [
         (None, None),
         (Some(ms(15)), None),
-        (Some(ms(5)), Some(StopReason::Pacer)),
+        (Some(ms(5)), Some(StopReason::PACER)),
         (Some(Duration::ZERO), Some(StopReason::Deadline)),
     ] {
         let (pacer, now) = paced();
         let mut permits = Permits::NONE;
-        let got = turn(&mut permits, now, deadline, &Guards::none().pacer(&pacer));
+        let list: [&dyn Guard; 1] = [&pacer];
+        let got = turn(&mut permits, now, deadline, &Guards::of(&list));
         assert_eq!(got.err(), want, "{deadline:?}");
         assert_eq!((pacer.snapshot().waiting == 1, permits != Permits::NONE), (want.is_none(), want.is_none()));
     }
@@ -54,7 +55,8 @@ fn a_call_whose_deadline_is_before_its_turn_is_rejected_at_once() {
 fn a_turn_is_kept_while_the_quiet_period_lets_the_call_wait() {
     let (pacer, now) = paced();
     let quiet = QuietPeriod::new();
-    let guards = Guards::none().pacer(&pacer).quiet(&quiet);
+    let list: [&dyn Guard; 2] = [&pacer, &quiet];
+    let guards = Guards::of(&list);
     let mut permits = Permits::NONE;
     let wait = turn(&mut permits, now, None, &guards).unwrap();
     assert!(wait < ms(20), "{wait:?}");
@@ -78,27 +80,23 @@ fn a_call_that_the_quiet_period_would_reject_does_not_wait_for_the_pacer() {
     let quiet = QuietPeriod::new();
     quiet.pause(secs(10), &now);
     let mut permits = Permits::NONE;
-    let got = turn(&mut permits, now, Some(secs(5)), &Guards::none().pacer(&pacer).quiet(&quiet));
-    assert_eq!((got, pacer.snapshot().waiting), (Err(StopReason::Quiet), 0));
+    let list: [&dyn Guard; 2] = [&pacer, &quiet];
+    let got = turn(&mut permits, now, Some(secs(5)), &Guards::of(&list));
+    assert_eq!((got, pacer.snapshot().waiting), (Err(StopReason::QUIET), 0));
 }
 
 #[test]
-fn permits_that_are_released_abandoned_or_stored_free_their_place() {
-    for way in 0..4 {
+fn permits_that_are_released_or_abandoned_free_their_place() {
+    for way in 0..2 {
         let (pacer, now) = paced();
-        let guards = Guards::none().pacer(&pacer);
+        let list: [&dyn Guard; 1] = [&pacer];
+        let guards = Guards::of(&list);
         let mut permits = Permits::NONE;
         assert!(turn(&mut permits, now, None, &guards).is_ok());
         assert_eq!(pacer.snapshot().waiting, 1);
         match way {
-            0 => guards.release(permits),
-            1 => guards.abandon(permits, || now),
-            2 => guards.release_begun(permits, || now),
-            _ => {
-                guards.leave_pacer(&mut permits);
-                let (budget, quiet) = permits.into_waiting();
-                guards.release(Permits::from_waiting(budget, quiet));
-            }
+            0 => guards.release(permits, || now),
+            _ => guards.abandon(permits, || now),
         }
         assert_eq!(pacer.snapshot().waiting, 0, "way {way}");
     }
@@ -107,7 +105,8 @@ fn permits_that_are_released_abandoned_or_stored_free_their_place() {
 #[test]
 fn outcomes_of_a_call_reach_the_pacer() {
     let pacer = Pacer::new();
-    let guards = Guards::none().pacer(&pacer);
+    let list: [&dyn Guard; 1] = [&pacer];
+    let guards = Guards::of(&list);
     let (policy, mut state, now) = (policy(), RetryState::new(), Instant::from_nanos(1_000_000_000));
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let mut permits = Permits::NONE;
@@ -115,5 +114,5 @@ fn outcomes_of_a_call_reach_the_pacer() {
     let permits = retry.begin(permits, || now, &guards).unwrap();
     let _ = retry.decide(Outcome::throttled(None), permits, || now, &guards);
     assert!(!pacer.is_at_rest(&now));
-    assert_eq!(pacer.admit(LimiterPermit::NONE, None, &now), stagger_core::guard::Turn::Now(LimiterPermit::NONE));
+    assert_eq!(pacer.first(&now), Answer::Go(Permit::NONE));
 }

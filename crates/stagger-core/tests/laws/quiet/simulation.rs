@@ -3,10 +3,10 @@ use core::time::Duration;
 use std::collections::BinaryHeap;
 
 use proptest::prelude::*;
-use stagger_core::guard::{Limiter, LimiterPermit, Permits, Turn};
+use stagger_core::guard::{Answer, Ask, End, Permit, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::quiet::{QuietPeriod, QuietState, QuietTrigger};
-use stagger_core::{Guards, Instant, Outcome, Policy, Seed, ServerHint};
+use stagger_core::{Guard, Guards, Instant, Outcome, Policy, Seed, ServerHint};
 
 use crate::laws::support::{Step, cases, ms, secs, take};
 
@@ -76,7 +76,8 @@ struct Task {
 
 /// Runs the load against the server, with the quiet period if there is one. Every choice is drawn from the seed.
 fn run(server: &Server, load: &Load, quiet: Option<&QuietPeriod>, seed: u64) -> Log {
-    let guards = quiet.map_or(Guards::none(), |quiet| Guards::none().quiet(quiet));
+    let guards: Vec<&dyn Guard> = quiet.into_iter().map(|quiet| quiet as &dyn Guard).collect();
+    let guards = Guards::of(&guards);
     let mut bits = seed;
     let mut draw = move |below: Duration| {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -128,8 +129,6 @@ fn run(server: &Server, load: &Load, quiet: Option<&QuietPeriod>, seed: u64) -> 
             Some(is_failed) => Some(is_failed),
             None => match machine.turn(&mut task.permits, now, &guards) {
                 Ok(Duration::ZERO) => {
-                    let permits = Permits::take(&mut task.permits);
-                    task.permits = machine.begin(permits, now, &guards).expect("there is no breaker");
                     let arrival = at + ONE_WAY;
                     tokens =
                         (tokens + (arrival - filled).as_secs_f64() * server.per_second as f64).min(server.burst as f64);
@@ -291,17 +290,17 @@ proptest! {
                     now = now.saturating_add(ms(length));
                     None
                 }
-                Step::Ask => Some(LimiterPermit::NONE),
+                Step::Ask => Some(Permit::NONE),
                 Step::AskAgain(n) => take(&mut waiting, n),
                 Step::Cancel(n) => {
                     if let Some(place) = take(&mut waiting, n) {
-                        quiet.release(place);
+                        quiet.settle(place, End::NeverMade, &now);
                     }
                     None
                 }
                 Step::Answer(n, outcome) => {
                     if let Some(permit) = take(&mut flying, n) {
-                        quiet.record(permit, &outcome, &now);
+                        quiet.settle(permit, End::Made(&outcome), &now);
                         let after = quiet.snapshot(&now);
                         prop_assert!(before.state != QuietState::Quiet || after.state == QuietState::Quiet);
                         prop_assert!(after.remaining >= before.remaining);
@@ -310,19 +309,19 @@ proptest! {
                     None
                 }
             };
-            match asked.map(|permit| quiet.admit(permit, None, &now)) {
-                Some(Turn::Now(permit)) => {
+            match asked.map(|permit| quiet.ask(Ask::FIRST, permit, &now)) {
+                Some(Answer::Go(permit)) => {
                     prop_assert!(before.remaining.is_zero(), "started {:?} before the end", before.remaining);
                     let after = quiet.snapshot(&now).state;
                     prop_assert!(before.state != QuietState::Quiet || after == QuietState::Probing);
                     flying.push(permit);
                 }
-                Some(Turn::Wait { after, permit }) => {
+                Some(Answer::Wait { after, permit }) => {
                     prop_assert!(before.state != QuietState::Open && !after.is_zero());
                     prop_assert!(after >= before.remaining);
                     waiting.push(permit);
                 }
-                Some(Turn::Rejected { .. }) => prop_assert!(waiting.len() == 6),
+                Some(Answer::No { .. }) => prop_assert!(waiting.len() == 6),
                 None => {}
             }
             prop_assert_eq!(quiet.snapshot(&now).waiting as usize, waiting.len());

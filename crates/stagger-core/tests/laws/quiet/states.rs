@@ -1,10 +1,10 @@
 use core::time::Duration;
 
-use stagger_core::guard::{Limiter, LimiterMode, LimiterPermit, Now, Turn};
+use stagger_core::guard::{Answer, Ask, End, Now, Permit};
 use stagger_core::quiet::{QuietPeriod, QuietPeriodBuilder, QuietState, QuietTrigger};
-use stagger_core::{FailureKind, Instant, Outcome, ServerHint};
+use stagger_core::{FailureKind, Guard, Instant, Outcome, ServerHint};
 
-use crate::laws::support::{ms, secs};
+use crate::laws::support::{Start, go, ms, secs};
 
 /// A quiet period under test and the current time.
 struct Harness {
@@ -35,28 +35,25 @@ impl Harness {
         self
     }
 
-    fn admit(&self) -> Turn {
-        self.quiet.admit(LimiterPermit::NONE, None, &self.now)
+    fn admit(&self) -> Answer {
+        self.quiet.first(&self.now)
     }
 
     /// Returns the permit of a call that starts now.
-    fn started(&self) -> LimiterPermit {
-        match self.admit() {
-            Turn::Now(permit) => permit,
-            held => panic!("{held:?}"),
-        }
+    fn started(&self) -> Permit {
+        go(self.admit())
     }
 
     /// Returns how long a call waits, and its place.
-    fn held(&self) -> (Duration, LimiterPermit) {
+    fn held(&self) -> (Duration, Permit) {
         match self.admit() {
-            Turn::Wait { after, permit } => (after, permit),
+            Answer::Wait { after, permit } => (after, permit),
             turn => panic!("{turn:?}"),
         }
     }
 
-    fn record(&self, permit: LimiterPermit, outcome: Outcome) {
-        self.quiet.record(permit, &outcome, &self.now);
+    fn record(&self, permit: Permit, outcome: Outcome) {
+        self.quiet.settle(permit, End::Made(&outcome), &self.now);
     }
 
     fn call(&self, outcome: Outcome) {
@@ -70,6 +67,14 @@ impl Harness {
     fn remaining(&self) -> Duration {
         self.quiet.snapshot(&self.now).remaining
     }
+}
+
+/// The call itself ends, but the server has spoken to all.
+#[test]
+fn a_hint_to_an_attempt_that_must_not_be_retried_pauses_too() {
+    let harness = Harness::new(QuietPeriod::builder());
+    harness.call(Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint: Some(ServerHint::AtLeast(secs(5))) });
+    assert_eq!((harness.state(), harness.remaining()), (QuietState::Quiet, secs(5)));
 }
 
 /// Hints of 5 s, 10 s and 3 s within 100 ms, and none longer than 8 s: the end is 8 s after the second.
@@ -88,8 +93,8 @@ fn the_longest_of_several_hints_wins_within_the_limit() {
     let (wait, place) = harness.held();
     assert_eq!(wait, ms(7_900));
     harness.after(ms(7_900));
-    let probe = harness.quiet.admit(place, None, &harness.now);
-    assert!(matches!(probe, Turn::Now(_)), "{probe:?}");
+    let probe = harness.quiet.ask(Ask::FIRST, place, &harness.now);
+    assert!(matches!(probe, Answer::Go(_)), "{probe:?}");
 }
 
 #[test]
@@ -103,7 +108,7 @@ fn only_a_hint_for_everybody_pauses() {
         Outcome::throttled(Some(ServerHint::DoNotRetry)),
         hint(Duration::ZERO),
         Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(9))) },
-        Outcome::UnsafeToRetry(FailureKind::Throttled),
+        Outcome::UnsafeToRetry { kind: FailureKind::Throttled, hint: None },
         Outcome::NotProcessed,
         Outcome::Cancelled,
     ] {
@@ -144,7 +149,7 @@ fn one_probe_goes_first_and_its_answer_begins_the_return() {
     for answer in [Outcome::Success, Outcome::Permanent, Outcome::TRANSIENT] {
         let mut harness = Harness::paused_for(secs(1));
         let probe = harness.after(secs(1)).started();
-        assert!(matches!(harness.admit(), Turn::Wait { .. }), "beside the probe");
+        assert!(matches!(harness.admit(), Answer::Wait { .. }), "beside the probe");
         harness.after(ms(20)).record(probe, answer);
         assert_eq!(harness.state(), QuietState::Returning, "{answer:?}");
     }
@@ -172,10 +177,10 @@ fn a_probe_that_shows_nothing_is_replaced_by_the_next_call() {
         let probe = harness.after(secs(1)).started();
         match outcome {
             Some(outcome) => harness.record(probe, outcome),
-            None => harness.quiet.release(probe),
+            None => harness.quiet.settle(probe, End::NeverMade, &harness.now),
         }
         let next = harness.started();
-        assert!(matches!(harness.admit(), Turn::Wait { .. }), "{outcome:?}");
+        assert!(matches!(harness.admit(), Answer::Wait { .. }), "{outcome:?}");
         harness.record(next, Outcome::Success);
         assert_eq!(harness.state(), QuietState::Returning, "{outcome:?}");
     }
@@ -225,17 +230,17 @@ fn calls_of_a_burst_that_is_refused_cut_the_pace_once() {
     let places: Vec<_> = (0..100).map(|_| harness.held().1).collect();
     harness.after(secs(1));
     let mut places = places.into_iter();
-    let mut next = |harness: &Harness| harness.quiet.admit(places.next().unwrap(), None, &harness.now);
-    let Turn::Now(probe) = next(&harness) else { panic!("the probe") };
+    let mut next = |harness: &Harness| harness.quiet.ask(Ask::FIRST, places.next().unwrap(), &harness.now);
+    let Answer::Go(probe) = next(&harness) else { panic!("the probe") };
     harness.record(probe, Outcome::Success);
     // The rate has grown by a fifth in the first second.
     harness.after(secs(1));
     let burst: Vec<_> = (0..8).map(|_| next(harness.after(ms(9)))).collect();
-    assert!(burst.iter().all(|turn| matches!(turn, Turn::Now(_))), "{burst:?}");
+    assert!(burst.iter().all(|turn| matches!(turn, Answer::Go(_))), "{burst:?}");
     let interval = |harness: &Harness| harness.quiet.snapshot(&harness.now).interval.as_millis();
     assert!((9..=10).contains(&interval(&harness)), "{} ms", interval(&harness));
     for turn in burst {
-        let Turn::Now(permit) = turn else { unreachable!() };
+        let Answer::Go(permit) = turn else { unreachable!() };
         harness.record(permit, REFUSED);
     }
     assert!((11..=12).contains(&interval(&harness)), "{} ms", interval(&harness));
@@ -250,10 +255,7 @@ fn a_hint_during_the_return_cuts_the_pace_once_a_second_and_pauses_if_nothing_is
     harness.call(hint(secs(1)));
     let mut places = [(); 6].map(|()| harness.held().1).into_iter();
     harness.after(secs(1));
-    let mut next = |harness: &Harness| match harness.quiet.admit(places.next().unwrap(), None, &harness.now) {
-        Turn::Now(permit) => permit,
-        other => panic!("{other:?}"),
-    };
+    let mut next = |harness: &Harness| go(harness.quiet.ask(Ask::FIRST, places.next().unwrap(), &harness.now));
     let probe = next(&harness);
     harness.record(probe, Outcome::Success);
     let shown = |harness: &Harness| {
@@ -296,12 +298,12 @@ fn a_call_that_has_not_waited_does_not_overtake_those_that_do() {
     let (_, place) = harness.held();
     let (_, second) = harness.held();
     harness.after(secs(1));
-    let Turn::Now(probe) = harness.quiet.admit(place, None, &harness.now) else { panic!("the probe") };
+    let Answer::Go(probe) = harness.quiet.ask(Ask::FIRST, place, &harness.now) else { panic!("the probe") };
     harness.record(probe, Outcome::Success);
     let (wait, newcomer) = harness.held();
     assert!(wait > Duration::ZERO);
-    harness.quiet.release(newcomer);
-    assert!(matches!(harness.quiet.admit(second, None, &harness.now), Turn::Now(_)));
+    harness.quiet.settle(newcomer, End::NeverMade, &harness.now);
+    assert!(matches!(harness.quiet.ask(Ask::FIRST, second, &harness.now), Answer::Go(_)));
     assert_eq!(harness.state(), QuietState::Open);
 }
 
@@ -310,13 +312,13 @@ fn a_call_whose_turn_is_too_late_is_rejected_at_once() {
     let harness = Harness::paused_for(secs(10));
     let by = |length| Some(harness.now.saturating_add(length));
     assert_eq!(
-        harness.quiet.admit(LimiterPermit::NONE, by(ms(9_999)), &harness.now),
-        Turn::Rejected { retry_in: secs(10) }
+        harness.quiet.ask(Ask::FIRST.by(by(ms(9_999))), Permit::NONE, &harness.now),
+        Answer::No { retry_in: secs(10) }
     );
-    assert!(matches!(harness.quiet.admit(LimiterPermit::NONE, by(secs(10)), &harness.now), Turn::Wait { .. }));
-    assert!(harness.quiet.would_reject(secs(1), by(ms(9_999)), &harness.now));
-    assert!(!harness.quiet.would_reject(secs(1), by(secs(10)), &harness.now));
-    assert!(!harness.quiet.would_reject(secs(1), None, &harness.now));
+    assert!(matches!(harness.quiet.ask(Ask::FIRST.by(by(secs(10))), Permit::NONE, &harness.now), Answer::Wait { .. }));
+    assert!(harness.quiet.would_refuse(secs(1), by(ms(9_999)), &harness.now));
+    assert!(!harness.quiet.would_refuse(secs(1), by(secs(10)), &harness.now));
+    assert!(!harness.quiet.would_refuse(secs(1), None, &harness.now));
 }
 
 #[test]
@@ -326,8 +328,8 @@ fn the_longest_wait_counts_what_a_call_has_waited() {
     let (_, place) = harness.held();
     harness.after(secs(9));
     harness.quiet.pause(secs(4), &harness.now);
-    let late = harness.quiet.admit(place, None, &harness.now);
-    assert_eq!(late, Turn::Rejected { retry_in: secs(4) });
+    let late = harness.quiet.ask(Ask::FIRST, place, &harness.now);
+    assert_eq!(late, Answer::No { retry_in: secs(4) });
     assert_eq!(harness.quiet.snapshot(&harness.now).waiting, 0, "its place is free");
     assert_eq!(harness.held().0, secs(4));
 }
@@ -336,41 +338,78 @@ fn the_longest_wait_counts_what_a_call_has_waited() {
 fn as_many_calls_wait_as_may_and_a_cancelled_one_makes_room() {
     let harness = Harness::paused_for(secs(1));
     let mut places: Vec<_> = (0..1_024).map(|_| harness.held().1).collect();
-    assert!(matches!(harness.admit(), Turn::Rejected { .. }));
-    harness.quiet.release(places.pop().unwrap());
+    assert!(matches!(harness.admit(), Answer::No { .. }));
+    harness.quiet.settle(places.pop().unwrap(), End::NeverMade, &harness.now);
     harness.held();
     let snapshot = harness.quiet.snapshot(&harness.now);
     assert_eq!((snapshot.waiting, snapshot.waited, snapshot.rejected), (1_024, 1_025, 1));
 }
 
 #[test]
-fn fail_fast_rejects_with_the_remaining_time_and_still_returns_paced() {
-    let mut harness = Harness::new(QuietPeriod::builder().mode(LimiterMode::FailFast));
+fn without_waiting_it_rejects_with_the_remaining_time_and_still_returns_paced() {
+    let mut harness = Harness::new(QuietPeriod::builder().max_waiting(0));
     harness.call(hint(secs(10)));
     harness.after(secs(4));
-    assert_eq!(harness.admit(), Turn::Rejected { retry_in: secs(6) });
-    assert!(harness.quiet.would_reject(secs(5), None, &harness.now));
-    assert!(!harness.quiet.would_reject(secs(6), None, &harness.now));
+    assert_eq!(harness.admit(), Answer::No { retry_in: secs(6) });
+    assert!(harness.quiet.would_refuse(secs(5), None, &harness.now));
+    assert!(!harness.quiet.would_refuse(secs(6), None, &harness.now));
     let probe = harness.after(secs(6)).started();
     harness.record(probe, Outcome::Success);
-    let started = (0..100).filter(|_| matches!(harness.after(ms(10)).admit(), Turn::Now(_))).count();
+    let started = (0..100).filter(|_| matches!(harness.after(ms(10)).admit(), Answer::Go(_))).count();
     assert!(started <= 3, "{started} in a second, at 1/s");
     assert_eq!(harness.state(), QuietState::Returning);
     harness.after(secs(3)).started();
     assert_eq!(harness.state(), QuietState::Open, "nobody was rejected for a second");
 }
 
+/// A retry was refused itself, and may be again for reasons that are its own.
 #[test]
-fn observing_holds_nobody_and_counts_those_that_would_have_been() {
-    let mut harness = Harness::new(QuietPeriod::builder().mode(LimiterMode::Observe));
-    harness.call(hint(secs(10)));
-    (0..7).for_each(|_| harness.call(Outcome::Success));
-    let snapshot = harness.quiet.snapshot(&harness.now);
-    assert_eq!((snapshot.would_have_held, snapshot.waited, snapshot.rejected), (7, 0, 0));
-    assert_eq!((harness.quiet.retry_in(&harness.now), harness.state()), (Duration::ZERO, QuietState::Quiet));
-    harness.after(secs(10));
-    (0..2).for_each(|_| harness.call(Outcome::Success));
-    assert_eq!(harness.state(), QuietState::Open);
+fn a_retry_is_the_probe_only_if_no_first_attempt_comes_for_100_ms() {
+    let retry = |latest| {
+        let mut ask = Ask::FIRST.by(latest);
+        ask.is_first = false;
+        ask
+    };
+    let mut harness = Harness::new(QuietPeriod::builder().probe_wait(secs(30)));
+    harness.quiet.pause(secs(1), &harness.now);
+    // It is told so at once, and again at the end of the pause: it does not ask in between.
+    let mut place = Permit::NONE;
+    for (passed, left) in [(Duration::ZERO, ms(1_100)), (secs(1), ms(100)), (ms(99), ms(1))] {
+        harness.after(passed);
+        let asked = harness.quiet.ask(retry(None), place, &harness.now);
+        let Answer::Wait { after, permit } = asked else { panic!("{asked:?}") };
+        assert_eq!(after, left, "after another {passed:?}");
+        place = permit;
+    }
+    let too_late = harness.quiet.ask(retry(Some(harness.now)), place, &harness.now);
+    assert_eq!(too_late, Answer::No { retry_in: ms(1) });
+    let Answer::Wait { permit: place, .. } = harness.quiet.ask(retry(None), Permit::NONE, &harness.now) else {
+        panic!("it may not start yet")
+    };
+
+    // A first attempt is the probe, and while it has no answer, the same holds for the next.
+    let lost = harness.started();
+    harness.after(secs(30) + ms(50));
+    let Answer::Wait { after, permit: place } = harness.quiet.ask(retry(None), place, &harness.now) else {
+        panic!("the retry comes later")
+    };
+    assert_eq!(after, ms(50));
+    harness.after(after);
+    let probe = go(harness.quiet.ask(retry(None), place, &harness.now));
+    harness.record(lost, Outcome::Success);
+    assert_eq!(harness.state(), QuietState::Probing, "the retry is the probe");
+    harness.record(probe, Outcome::Success);
+    assert_eq!(harness.state(), QuietState::Returning);
+}
+
+#[test]
+fn a_probe_wait_without_end_is_no_overflow_for_a_retry() {
+    let mut harness = Harness::new(QuietPeriod::builder().probe_wait(Duration::MAX));
+    harness.quiet.pause(secs(1), &harness.now);
+    let _probe = harness.after(secs(1)).started();
+    let mut retry = Ask::FIRST;
+    retry.is_first = false;
+    assert!(matches!(harness.quiet.ask(retry, Permit::NONE, &harness.now), Answer::Wait { .. }));
 }
 
 /// A clock that must not be read.
@@ -386,8 +425,8 @@ impl Now for Unreadable {
 fn an_open_quiet_period_reads_no_clock_to_admit() {
     let quiet = QuietPeriod::new();
     for _ in 0..1_000 {
-        assert!(matches!(quiet.admit(LimiterPermit::NONE, None, &Unreadable), Turn::Now(_)));
-        assert!(!quiet.would_reject(secs(1), None, &Unreadable));
+        assert!(matches!(quiet.ask(Ask::FIRST, Permit::NONE, &Unreadable), Answer::Go(_)));
+        assert!(!quiet.would_refuse(secs(1), None, &Unreadable));
     }
 }
 
@@ -409,20 +448,12 @@ fn a_new_one_and_one_after_a_clean_window_are_at_rest() {
 
 #[test]
 fn problems_are_reported_together_with_values_and_ways_out() {
-    let all = QuietPeriod::builder()
-        .max(secs(90_000))
-        .max_wait(Duration::ZERO)
-        .max_waiting(2_000_000)
-        .probe_wait(Duration::ZERO)
-        .build()
-        .unwrap_err();
+    let all = QuietPeriod::builder().max(secs(90_000)).probe_wait(Duration::ZERO).build().unwrap_err();
     assert_eq!(
         all.to_string(),
         "max 1d1h is outside the range: use more than 0s and at most 24h; \
-         max_wait is 0s, so no call would wait: raise it, or use the mode fail_fast; \
-         max_waiting 2000000 is outside the range of 1 to 1000000: use 1024, or the mode fail_fast for none; \
          probe_wait is 0s, so no probe could return in time: raise it"
     );
-    assert_eq!(all.problems().count(), 4);
+    assert_eq!(all.problems().count(), 2);
     assert!(QuietPeriod::builder().build().is_ok());
 }

@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use stagger_core::admission::Secret;
-use stagger_core::guard::{LimiterPermit, Permits};
+use stagger_core::guard::{Guard, Permit, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{Budget, DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason};
+use stagger_core::{DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason};
 
 /// One call, run on a virtual clock by the loop that the core's documentation prescribes.
 pub(crate) struct Call<'a> {
@@ -45,8 +45,8 @@ impl<'a> Call<'a> {
         self
     }
 
-    pub(crate) const fn budget(mut self, budget: &'a dyn Budget) -> Self {
-        self.guards = self.guards.budget(budget);
+    pub(crate) fn guards(mut self, list: &'a [&'a dyn Guard]) -> Self {
+        self.guards = Guards::of(list);
         self
     }
 
@@ -147,6 +147,6 @@ pub(crate) enum Step {
 }
 
 /// Takes one of the permits out, if there is any.
-pub(crate) fn take(permits: &mut Vec<LimiterPermit>, n: usize) -> Option<LimiterPermit> {
+pub(crate) fn take(permits: &mut Vec<Permit>, n: usize) -> Option<Permit> {
     (!permits.is_empty()).then(|| permits.swap_remove(n % permits.len()))
 }

@@ -8,4 +8,4 @@ mod recording;
 pub(crate) use call::{Call, SECRET, Step, Trace, at, bits_of, ms, secs, take};
 pub(crate) use oracle::{ks_distance, ks_limit, mean};
 pub(crate) use policies::{JITTERS, any_delays, any_policy, any_settings, cases, length};
-pub(crate) use recording::{CountingClock, RecordingBreaker, RecordingBudget};
+pub(crate) use recording::{CountingClock, GuardTrace, RecordingGuard, Start, go};

@@ -2,51 +2,104 @@
 
 use core::cell::Cell;
 use core::time::Duration;
-use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
-use stagger_core::guard::{BreakerPermit, BudgetPermit, Now};
-use stagger_core::{Breaker, BreakerOpen, Budget, FailureKind, Instant, Outcome};
+use stagger_core::guard::{Answer, Ask, End, Guard, Now, Permit};
+use stagger_core::{FailureKind, Instant, Outcome};
 
-/// A breaker with settable decisions that numbers its permits and records every call to it.
+/// A guard with settable decisions that numbers its permits and records every call to it.
+///
+/// It issues a permit to each first attempt, and to each retry: a [budget](Self::budget) when it is reserved, a
+/// [breaker](Self::breaker) when it starts.
+#[derive(Debug)]
+pub(crate) struct RecordingGuard {
+    name: &'static str,
+    reserves: bool,
+    trace: Option<GuardTrace>,
+    record: Mutex<Record>,
+}
+
+/// What several guards were asked and told, in order, such as `breaker: ask first`.
+pub(crate) type GuardTrace = Arc<Mutex<Vec<String>>>;
+
 #[derive(Debug, Default)]
-pub(crate) struct RecordingBreaker(Mutex<BreakerRecord>);
-
-#[derive(Debug, Default)]
-struct BreakerRecord {
+struct Record {
     last_id: u64,
     outstanding: HashSet<u64>,
+    rejects: bool,
     open: bool,
-    /// Makes `would_reject` return true for this wait and longer ones.
-    rejects_from: Option<Duration>,
+    /// How many questions are still answered with a wait.
+    waits: u32,
+    /// Makes `would_refuse` return true for this wait and longer ones.
+    refuses_from: Option<Duration>,
     reads_clock: bool,
     checked_waits: Vec<Duration>,
+    events: Vec<String>,
     records: Vec<(u64, Outcome)>,
     problems: Vec<String>,
 }
 
-impl RecordingBreaker {
-    /// The `retry_in` that it reports while open.
-    const OPEN: Duration = Duration::from_secs(1);
+impl RecordingGuard {
+    /// For how long it lets an attempt wait, or rejects it.
+    pub(crate) const WAIT: Duration = Duration::from_secs(1);
 
-    /// Creates a breaker that reads the clock on every call.
-    pub(crate) fn with_clock() -> Self {
-        Self(Mutex::new(BreakerRecord { reads_clock: true, ..BreakerRecord::default() }))
+    /// Creates a guard that issues the permits of retries when they are reserved.
+    pub(crate) fn budget() -> Self {
+        Self { name: "budget", reserves: true, trace: None, record: Mutex::default() }
     }
 
-    /// Sets whether the breaker rejects attempts.
+    /// Creates a guard that issues the permits of retries when they start.
+    pub(crate) fn breaker() -> Self {
+        Self { name: "breaker", reserves: false, ..Self::budget() }
+    }
+
+    /// Sets the name, and a trace that it shares with others.
+    pub(crate) fn traced(self, name: &'static str, trace: &GuardTrace) -> Self {
+        Self { name, trace: Some(Arc::clone(trace)), ..self }
+    }
+
+    /// Makes it read the clock on every call.
+    pub(crate) fn with_clock(self) -> Self {
+        self.with_inner(|inner| inner.reads_clock = true);
+        self
+    }
+
+    /// Makes it reject every retry.
+    pub(crate) fn rejecting(self) -> Self {
+        self.set_rejects(true);
+        self
+    }
+
+    /// Sets whether it refuses to reserve retries.
+    pub(crate) fn set_rejects(&self, rejects: bool) {
+        self.with_inner(|inner| inner.rejects = rejects);
+    }
+
+    /// Sets whether it rejects attempts that are about to start.
     pub(crate) fn set_open(&self, open: bool) {
         self.with_inner(|inner| inner.open = open);
     }
 
-    /// Sets the shortest wait for which `would_reject` returns true; with `None` it never does.
-    pub(crate) fn set_rejects_from(&self, wait: Option<Duration>) {
-        self.with_inner(|inner| inner.rejects_from = wait);
+    /// Lets the next attempts that are about to start wait, this many times in all.
+    pub(crate) fn set_waits(&self, waits: u32) {
+        self.with_inner(|inner| inner.waits = waits);
     }
 
-    /// Returns the waits passed to `would_reject` since the previous call.
+    /// Sets the shortest wait for which `would_refuse` returns true; with `None` it never does.
+    pub(crate) fn set_refuses_from(&self, wait: Option<Duration>) {
+        self.with_inner(|inner| inner.refuses_from = wait);
+    }
+
+    /// Returns the waits passed to `would_refuse` since the previous call.
     pub(crate) fn checked_waits(&self) -> Vec<Duration> {
         self.with_inner(|inner| core::mem::take(&mut inner.checked_waits))
+    }
+
+    /// Returns what it was asked and told since the previous `events()`, in order, such as `reserve Transient` and
+    /// `made 2 Healthy`.
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.with_inner(|inner| core::mem::take(&mut inner.events))
     }
 
     /// Returns the outcomes recorded since the previous call, each with its permit's number.
@@ -59,7 +112,7 @@ impl RecordingBreaker {
         self.with_inner(|inner| inner.outstanding.len())
     }
 
-    /// Panics unless every permit was recorded exactly once, and only permits that were granted.
+    /// Panics unless every permit was settled exactly once, and only permits that were granted.
     pub(crate) fn assert_balanced(&self) {
         self.with_inner(|inner| assert!(inner.problems.is_empty() && inner.outstanding.is_empty(), "{inner:#?}"));
     }
@@ -68,163 +121,128 @@ impl RecordingBreaker {
         self.with_inner(|inner| inner.problems.clone())
     }
 
-    fn with_inner<R>(&self, f: impl FnOnce(&mut BreakerRecord) -> R) -> R {
-        f(&mut self.0.lock().unwrap())
+    fn with_inner<R>(&self, f: impl FnOnce(&mut Record) -> R) -> R {
+        f(&mut self.record.lock().unwrap())
+    }
+
+    /// Records an event, and reads the clock if it does on every call.
+    fn called(&self, event: String, now: &dyn Now) {
+        self.asked(&event, now);
+        self.with_inner(|inner| inner.events.push(event));
+    }
+
+    /// Records a question, which changes nothing, in the trace only.
+    fn asked(&self, event: &str, now: &dyn Now) {
+        if let Some(trace) = &self.trace {
+            trace.lock().unwrap().push(format!("{}: {event}", self.name));
+        }
+        self.with_inner(|inner| {
+            if inner.reads_clock {
+                // Repeated reads within one decision return the same instant.
+                assert_eq!(now.now(), now.now());
+            }
+        });
     }
 }
 
-impl BreakerRecord {
-    fn read_clock(&self, now: &dyn Now) {
-        if self.reads_clock {
-            assert_eq!(now.now(), now.now());
+impl Record {
+    fn issue(&mut self) -> Permit {
+        self.last_id += 1;
+        self.outstanding.insert(self.last_id);
+        Permit(self.last_id)
+    }
+
+    fn give_back(&mut self, permit: &Permit, method: &str) {
+        if !self.outstanding.remove(&permit.0) {
+            self.problems.push(format!("{method}: permit {} is not outstanding", permit.0));
         }
     }
 }
 
-impl Breaker for RecordingBreaker {
-    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
+impl Guard for RecordingGuard {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn ask(&self, ask: Ask, held: Permit, now: &dyn Now) -> Answer {
+        self.called(if ask.is_first { "ask first" } else { "ask retry" }.to_owned(), now);
         self.with_inner(|inner| {
-            inner.read_clock(now);
-            if inner.open {
-                return Err(BreakerOpen { retry_in: Self::OPEN });
+            if held != Permit::NONE && !inner.outstanding.contains(&held.0) {
+                inner.problems.push(format!("ask: permit {} is not outstanding", held.0));
             }
-            inner.last_id += 1;
-            inner.outstanding.insert(inner.last_id);
-            Ok(BreakerPermit(inner.last_id))
+            if inner.open {
+                if held != Permit::NONE {
+                    inner.give_back(&held, "ask");
+                }
+                return Answer::No { retry_in: Self::WAIT };
+            }
+            let permit = if held == Permit::NONE { inner.issue() } else { held };
+            if inner.waits > 0 {
+                inner.waits -= 1;
+                return Answer::Wait { after: Self::WAIT, permit };
+            }
+            Answer::Go(permit)
         })
+    }
+
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
+        self.called(format!("reserve {kind:?}"), now);
+        self.with_inner(|inner| match (inner.rejects, self.reserves) {
+            (true, _) => None,
+            (false, true) => Some(inner.issue()),
+            (false, false) => Some(Permit::NONE),
+        })
+    }
+
+    fn would_refuse(&self, after: Duration, _: Option<Instant>, now: &dyn Now) -> bool {
+        self.asked("would refuse?", now);
+        self.with_inner(|inner| {
+            inner.checked_waits.push(after);
+            inner.refuses_from.is_some_and(|from| after >= from)
+        })
+    }
+
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
+        match end {
+            End::Made(outcome) => {
+                self.called(format!("made {} {:?}", permit.0, outcome.verdict()), now);
+                self.with_inner(|inner| inner.records.push((permit.0, *outcome)));
+            }
+            End::NeverMade => self.called(format!("never made {}", permit.0), now),
+        }
+        self.with_inner(|inner| inner.give_back(&permit, "settle"));
     }
 
     fn retry_in(&self, now: &dyn Now) -> Duration {
-        self.with_inner(|inner| {
-            inner.read_clock(now);
-            if inner.open { Self::OPEN } else { Duration::ZERO }
-        })
+        self.asked("retry in?", now);
+        self.with_inner(|inner| if inner.open { Self::WAIT } else { Duration::ZERO })
     }
 
-    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
-        self.with_inner(|inner| {
-            inner.read_clock(now);
-            inner.checked_waits.push(after);
-            inner.rejects_from.is_some_and(|from| after >= from)
-        })
-    }
-
-    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
-        self.with_inner(|inner| {
-            inner.read_clock(now);
-            if !inner.outstanding.remove(&permit.0) {
-                inner.problems.push(format!("record: permit {} is not outstanding", permit.0));
-            }
-            inner.records.push((permit.0, *outcome));
-        });
+    fn bounds_retries(&self) -> bool {
+        self.reserves
     }
 }
 
-/// A budget that numbers its permits and records every call to it.
-#[derive(Debug, Default)]
-pub(crate) struct RecordingBudget(Mutex<BudgetRecord>);
-
-#[derive(Debug, Default)]
-struct BudgetRecord {
-    last_id: u64,
-    outstanding: HashMap<u64, &'static str>,
-    rejects: bool,
-    reads_clock: bool,
-    events: Vec<String>,
-    problems: Vec<String>,
-}
-
-impl RecordingBudget {
-    /// Creates a budget that rejects every retry.
-    pub(crate) fn rejecting() -> Self {
-        let budget = Self::default();
-        budget.set_rejects(true);
-        budget
+/// Starts attempts of a guard that is tested alone.
+pub(crate) trait Start: Guard {
+    /// Asks for a first attempt without a limit.
+    fn first(&self, now: &dyn Now) -> Answer {
+        self.ask(Ask::FIRST, Permit::NONE, now)
     }
 
-    /// Creates a budget that reads the clock on every call that offers one.
-    pub(crate) fn with_clock() -> Self {
-        Self(Mutex::new(BudgetRecord { reads_clock: true, ..BudgetRecord::default() }))
-    }
-
-    pub(crate) fn set_rejects(&self, rejects: bool) {
-        self.with_inner(|inner| inner.rejects = rejects);
-    }
-
-    /// Returns the calls since the previous `events()`, in order, such as `try_acquire Transient` and
-    /// `record 2 Healthy`.
-    pub(crate) fn events(&self) -> Vec<String> {
-        self.with_inner(|inner| core::mem::take(&mut inner.events))
-    }
-
-    /// Returns the number of outstanding permits.
-    pub(crate) fn outstanding(&self) -> usize {
-        self.with_inner(|inner| inner.outstanding.len())
-    }
-
-    /// Panics unless every permit was returned exactly once, and only permits that were granted.
-    pub(crate) fn assert_balanced(&self) {
-        self.with_inner(|inner| assert!(inner.problems.is_empty() && inner.outstanding.is_empty(), "{inner:#?}"));
-    }
-
-    pub(crate) fn problems(&self) -> Vec<String> {
-        self.with_inner(|inner| inner.problems.clone())
-    }
-
-    fn with_inner<R>(&self, f: impl FnOnce(&mut BudgetRecord) -> R) -> R {
-        f(&mut self.0.lock().unwrap())
-    }
-
-    fn grant(&self, attempt: &'static str, now: &dyn Now) -> BudgetPermit {
-        self.with_inner(|inner| {
-            inner.read_clock(now);
-            inner.last_id += 1;
-            inner.outstanding.insert(inner.last_id, attempt);
-            BudgetPermit(inner.last_id)
-        })
+    /// Starts a first attempt without a limit, and returns its permit; panics if it does not start.
+    fn start(&self, now: &dyn Now) -> Permit {
+        go(self.first(now))
     }
 }
 
-impl BudgetRecord {
-    fn read_clock(&self, now: &dyn Now) {
-        if self.reads_clock {
-            // Repeated reads within one decision return the same instant.
-            assert_eq!(now.now(), now.now());
-        }
-    }
+impl<G: Guard + ?Sized> Start for G {}
 
-    fn return_permit(&mut self, permit: &BudgetPermit, method: &str) {
-        if self.outstanding.remove(&permit.0).is_none() {
-            self.problems.push(format!("{method}: permit {} is not outstanding", permit.0));
-        }
-        self.events.push(format!("{method} {}", permit.0));
-    }
-}
-
-impl Budget for RecordingBudget {
-    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
-        self.with_inner(|inner| inner.events.push("on_first_attempt".into()));
-        self.grant("first attempt", now)
-    }
-
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        self.with_inner(|inner| inner.events.push(format!("try_acquire {kind:?}")));
-        if self.with_inner(|inner| inner.rejects) { None } else { Some(self.grant("retry", now)) }
-    }
-
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.with_inner(|inner| {
-            inner.read_clock(now);
-            let health = outcome.verdict();
-            inner.return_permit(&permit, "record");
-            if let Some(event) = inner.events.last_mut() {
-                event.push_str(&format!(" {health:?}"));
-            }
-        });
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.with_inner(|inner| inner.return_permit(&permit, "release"));
+/// Returns the permit of an attempt that starts; panics if it does not.
+pub(crate) fn go(answer: Answer) -> Permit {
+    match answer {
+        Answer::Go(permit) => permit,
+        other => panic!("the attempt should start: {other:?}"),
     }
 }
 

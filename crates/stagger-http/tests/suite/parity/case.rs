@@ -77,7 +77,7 @@ impl Case<'_> {
             Setup::OpenBreaker => {
                 let breaker = Arc::new(breaker());
                 breaker.force_open(&Tokio.now());
-                retrier.shared_breaker(breaker)
+                retrier.shared_guard(breaker)
             }
             Setup::Timeout => retrier.timeout(Duration::from_millis(30)),
             Setup::Nested(nested) => {

@@ -121,6 +121,7 @@ pub(super) async fn tower(case: &Case<'_>) -> Trace {
 #[cfg(feature = "reqwest-middleware")]
 pub(super) async fn reqwest(case: &Case<'_>) -> Trace {
     use http::{Extensions, Response};
+    use reqwest::ResponseBuilderExt as _;
     use reqwest_middleware::{ClientBuilder, Error, Middleware, Next};
 
     struct Innermost(Server);
@@ -129,13 +130,14 @@ pub(super) async fn reqwest(case: &Case<'_>) -> Trace {
     impl Middleware for Innermost {
         async fn handle(
             &self,
-            _: reqwest::Request,
+            request: reqwest::Request,
             _: &mut Extensions,
             _: Next<'_>,
         ) -> reqwest_middleware::Result<reqwest::Response> {
             let (status, headers) = self.0.respond().await.response().map_err(Error::middleware)?;
-            let mut response = Response::new("said the server");
-            (*response.status_mut(), *response.headers_mut()) = (status, headers);
+            let response = Response::builder().status(status).url(request.url().clone());
+            let mut response = response.body("said the server").map_err(Error::middleware)?;
+            *response.headers_mut() = headers;
             Ok(response.into())
         }
     }

@@ -7,13 +7,13 @@ use core::task::{Context, Poll};
 use http::request::Parts;
 use http_body::{Body as HttpBody, Frame};
 use stagger::budget::Tokens;
-use stagger::guard::{LimiterMode, Pacer, QuietPeriod};
+use stagger::guard::{Pacer, QuietPeriod};
 use stagger::observe::Action;
 use stagger::testing::Recorder;
 use stagger::time::Tokio;
 use stagger::{Rejected, StopReason};
-use stagger_http::Deadline;
 use stagger_http::tower::RetryLayer;
+use stagger_http::{Deadline, key};
 use tower::{Layer as _, ServiceBuilder, ServiceExt as _};
 
 use super::*;
@@ -60,7 +60,7 @@ async fn the_429_of_a_request_that_is_not_repeated_holds_too() {
     for shared in [false, true] {
         let (server, arrivals) = server(limited_until(SECOND, "10"));
         let layer = match shared {
-            true => RetryLayer::new(Retrier::new(POLICY).shared_quiet_period(Arc::new(QuietPeriod::new()))),
+            true => RetryLayer::new(Retrier::new(POLICY).shared_guard(Arc::new(QuietPeriod::new()))),
             false => RetryLayer::new(quiet(POLICY)),
         };
         let client = layer.layer(server);
@@ -68,6 +68,19 @@ async fn the_429_of_a_request_that_is_not_repeated_holds_too() {
         assert_eq!(code(&client.clone().oneshot(post).await), 429);
         assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
         assert_eq!(seconds(&arrivals), [0, 10], "shared: {shared}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_that_the_policy_does_not_follow_holds_nobody() {
+    for request in [get(API), Request::post(API).body(Full::default()).unwrap()] {
+        let (server, arrivals) = server(limited_until(SECOND, "10"));
+        let policy = POLICY.to_builder().max_hint(9 * SECOND).build().unwrap();
+        let client = RetryLayer::new(quiet(policy)).layer(server);
+        for _ in 0..2 {
+            assert_eq!(code(&client.clone().oneshot(request.clone()).await), 429);
+        }
+        assert_eq!(seconds(&arrivals), [0, 0]);
     }
 }
 
@@ -101,6 +114,33 @@ async fn by_default_a_hint_delays_the_call_that_got_it_and_no_other() {
     assert!(arrived[3..].iter().all(|second| *second >= 10), "{arrived:?}");
 }
 
+/// A healthy route of a server that limits another: all of its calls are served, at once.
+#[tokio::test(start_paused = true)]
+async fn by_default_a_limited_route_takes_no_other_route_down() {
+    let (server, _) = server(|_, request: &LayerRequest| match request.uri().path() {
+        "/busy" => Response::builder().status(503).header("retry-after", "1").body(Full::default()).unwrap(),
+        _ => ok(),
+    });
+    const POLICY: Policy = policy!(exponential(ms(100), secs(2)).max_attempts(3));
+    let client = RetryLayer::new(POLICY).layer(server);
+    let call = |path: &str, at: Duration| {
+        let request = get(&format!("http://api.example{path}"));
+        let call = client.clone().oneshot(request);
+        tokio::spawn(later(at, async {
+            let start = Instant::now();
+            (code(&call.await), start.elapsed())
+        }))
+    };
+    let busy: Vec<_> = (0..60).map(|n| call("/busy", ms(500) * n)).collect();
+    let healthy: Vec<_> = (0..600).map(|n| call("/ok", ms(50) * n)).collect();
+    for call in healthy {
+        assert_eq!(call.await.unwrap(), (200, Duration::ZERO));
+    }
+    for call in busy {
+        assert_eq!(call.await.unwrap().0, 503);
+    }
+}
+
 /// The page on HTTP says when.
 #[tokio::test(start_paused = true)]
 async fn a_call_with_the_default_policy_ends_before_a_server_that_asks_for_five_seconds_for_ever() {
@@ -116,19 +156,17 @@ async fn a_call_with_the_default_policy_ends_before_a_server_that_asks_for_five_
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_can_fail_fast_with_the_remaining_time_and_it_can_only_observe() {
-    for (mode, want) in [(LimiterMode::FailFast, (0, vec![0])), (LimiterMode::Observe, (200, vec![0, 1]))] {
-        let (server, arrivals) = server(limited_until(SECOND, "10"));
-        let quiet = QuietPeriod::builder().mode(mode).build().unwrap();
-        let client = RetryLayer::new(Retrier::new(ONCE).quiet_period(quiet)).layer(server);
-        assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
-        tokio::time::sleep(SECOND).await;
-        let second = client.clone().oneshot(get(API)).await;
-        if let Err(Error::Rejected(Rejected::Quiet { retry_in })) = &second {
-            assert_eq!(retry_in.as_millis(), 9_000);
-        }
-        assert_eq!((code(&second), seconds(&arrivals)), want, "{mode:?}");
-    }
+async fn it_can_fail_fast_with_the_remaining_time() {
+    let (server, arrivals) = server(limited_until(SECOND, "10"));
+    let quiet = QuietPeriod::builder().max_waiting(0).build().unwrap();
+    let client = RetryLayer::new(Retrier::new(ONCE).guard(quiet)).layer(server);
+    assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
+    tokio::time::sleep(SECOND).await;
+    let second = client.clone().oneshot(get(API)).await;
+    let Err(Error::Rejected(rejected)) = second else { panic!("{second:?}") };
+    let Rejected::ByGuard { guard, retry_in } = rejected else { panic!("{rejected:?}") };
+    assert_eq!((guard, retry_in.as_millis()), ("quiet", 9_000));
+    assert_eq!(seconds(&arrivals), [0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,10 +181,11 @@ async fn a_call_whose_deadline_ends_before_its_turn_is_rejected_at_once_with_the
         .extensions_mut()
         .insert(Deadline::at(stagger::time::Clock::now(&Tokio).saturating_add(Duration::from_secs(3))));
     let start = Instant::now();
-    let Err(Error::Rejected(Rejected::Quiet { retry_in })) = client.clone().oneshot(request).await else { panic!() };
-    assert_eq!((start.elapsed(), retry_in.as_secs()), (Duration::ZERO, 10));
+    let Err(Error::Rejected(rejected)) = client.clone().oneshot(request).await else { panic!() };
+    let Rejected::ByGuard { guard, retry_in } = rejected else { panic!("{rejected:?}") };
+    assert_eq!((start.elapsed(), guard, retry_in.as_secs()), (Duration::ZERO, "quiet", 10));
     let stopped = recorder.events().pop().unwrap();
-    assert_eq!((stopped.action, stopped.retry_in.unwrap().as_secs()), (Action::Stop(StopReason::Quiet), 10));
+    assert_eq!((stopped.action, stopped.retry_in.unwrap().as_secs()), (Action::Stop(StopReason::QUIET), 10));
     // A call that waits says so, and when it goes on.
     assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
     let actions: Vec<_> = recorder.events().iter().map(|event| event.action).skip(2).collect();
@@ -187,8 +226,8 @@ async fn later<T>(after: Duration, call: impl Future<Output = T>) -> T {
     call.await
 }
 
-/// A waiting call holds no place of the services below the layer, and a call that waits for such a place when the pause
-/// begins does not use it.
+/// A waiting call holds no place of the services below the layer, and a call that waited for such a place asks only
+/// when it has it.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_call_holds_no_permit_of_the_inner_service_and_none_starts_late() {
     let (server, arrivals) = server(limited_until(SECOND, "10"));
@@ -210,33 +249,6 @@ async fn a_waiting_call_holds_no_permit_of_the_inner_service_and_none_starts_lat
     };
     assert_eq!(codes, [429, 429, 200, 200, 200, 200]);
     assert!(arrivals.lock().unwrap()[2..].iter().all(|(at, _)| *at >= 10 * SECOND));
-}
-
-/// A retry waits for a place of the service below while another call meets the hint.
-#[tokio::test(start_paused = true)]
-async fn a_retry_that_waits_for_the_inner_service_does_not_start_in_a_pause() {
-    let (server, arrivals) = server(|now, request: &LayerRequest| match (request.uri().path(), now) {
-        ("/retried", Duration::ZERO) => Response::builder().status(503).body(Full::default()).unwrap(),
-        ("/limited", _) => limited("retry-after", "10"),
-        _ => ok(),
-    });
-    let slow = tower::service_fn(move |request: LayerRequest| {
-        let (server, is_limited) = (server.clone(), request.uri().path() == "/limited");
-        async move {
-            let response = server.oneshot(request).await;
-            tokio::time::sleep(if is_limited { SECOND } else { Duration::ZERO }).await;
-            response
-        }
-    });
-    let inner = ServiceBuilder::new().concurrency_limit(1).service(slow);
-    let client = RetryLayer::new(quiet(POLICY)).layer(inner);
-    let retried = tokio::spawn(client.clone().oneshot(get("http://api.example/retried")));
-    tokio::time::sleep(ms(50)).await;
-    let once = tokio::spawn(tokio::time::timeout(2 * SECOND, client.oneshot(get("http://api.example/limited"))));
-    assert_eq!(code(&retried.await.unwrap()), 200);
-    assert!(once.await.unwrap().is_err(), "it waits for its own retry");
-    let last = arrivals.lock().unwrap().last().unwrap().clone();
-    assert_eq!((last.0.as_secs(), &*last.1), (11, "/retried"));
 }
 
 async fn futures_ready<S: Service<LayerRequest>>(service: &mut S) {
@@ -263,7 +275,7 @@ async fn the_body_of_a_waiting_call_is_not_read_and_a_dropped_call_leaves_its_pl
         Ok::<_, std::io::Error>(if start.elapsed() < SECOND { limited("retry-after", "10") } else { ok() })
     });
     let quiet = QuietPeriod::builder().max_waiting(1).build().unwrap();
-    let client = RetryLayer::new(Retrier::new(ONCE).quiet_period(quiet)).layer(server);
+    let client = RetryLayer::new(Retrier::new(ONCE).guard(quiet)).layer(server);
     let request = || Request::get(API).body(Counted(Arc::clone(&polled))).unwrap();
     assert_eq!(code(&client.clone().oneshot(request()).await), 429);
     let waiting = tokio::spawn(client.clone().oneshot(request()));
@@ -284,7 +296,7 @@ async fn a_sleeping_retry_waits_on_and_gives_back_what_it_holds_if_it_is_dropped
         _ => ok(),
     });
     let budget = Arc::new(Tokens::builder().capacity(1).cost(1).build().unwrap());
-    let retrier = quiet(POLICY).shared_budget(Arc::clone(&budget) as _);
+    let retrier = quiet(POLICY).shared_guard(Arc::clone(&budget) as _);
     let client = RetryLayer::new(retrier).layer(server);
     let retry = tokio::spawn(client.clone().oneshot(get("http://api.example/slow")));
     tokio::time::sleep(ms(50)).await;
@@ -294,7 +306,7 @@ async fn a_sleeping_retry_waits_on_and_gives_back_what_it_holds_if_it_is_dropped
     assert_eq!(seconds(&arrivals), [0, 0]);
     retry.abort();
     assert!(retry.await.is_err());
-    assert_eq!(stagger::Budget::available(&*budget), Some(1));
+    assert_eq!(stagger::Guard::available(&*budget), Some(1));
     assert_eq!(code(&client.clone().oneshot(get(API)).await), 200);
     assert_eq!(seconds(&arrivals), [0, 0, 10]);
 }
@@ -302,14 +314,13 @@ async fn a_sleeping_retry_waits_on_and_gives_back_what_it_holds_if_it_is_dropped
 #[tokio::test(start_paused = true)]
 async fn a_shared_quiet_period_holds_all_origins_beside_a_budget_by_origin() {
     let (server, arrivals) = server(limited_until(SECOND, "10"));
-    let retrier = Retrier::new(ONCE).budget(Tokens::new()).shared_quiet_period(Arc::new(QuietPeriod::new()));
+    let retrier = Retrier::new(ONCE).budget(Tokens::new()).shared_guard(Arc::new(QuietPeriod::new()));
     let client = RetryLayer::new(retrier).layer(server);
     assert_eq!(code(&client.clone().oneshot(get(API)).await), 429);
     assert_eq!(code(&client.clone().oneshot(get("http://other.example/")).await), 200);
     assert_eq!(seconds(&arrivals), [0, 10]);
 }
 
-/// As without a client of many origins: `Retrier::pacer` has the same example.
 #[tokio::test(start_paused = true)]
 async fn a_pacer_holds_the_calls_of_a_client_with_and_without_a_budget_for_each_origin() {
     for with_budget in [false, true] {
@@ -319,7 +330,7 @@ async fn a_pacer_holds_the_calls_of_a_client_with_and_without_a_budget_for_each_
             if n < 120 && n % 2 == 0 { Response::builder().status(429).body(Full::default()).unwrap() } else { ok() }
         });
         let pacer = Arc::new(Pacer::new());
-        let retrier = Retrier::new(ONCE).shared_pacer(pacer.clone());
+        let retrier = Retrier::new(ONCE).shared_guard(pacer.clone());
         let retrier = if with_budget { retrier.budget(Tokens::new()) } else { retrier };
         let client = RetryLayer::new(retrier).layer(server);
         for _ in 0..120 {
@@ -353,7 +364,17 @@ async fn arrived(layer: RetryLayer<Tokio>, requests: Vec<Request<Full<Bytes>>>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_429_of_one_customer_or_origin_does_not_hold_another() {
+async fn the_429_of_one_origin_does_not_hold_another() {
+    let requests = vec![
+        with_token(API, "one"),
+        with_token("http://other.example/", "one"),
+        with_token("http://api.example/another/path", "two"),
+    ];
+    assert_eq!(arrived(client(), requests).await, [0, 1, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_credentials_the_429_of_one_customer_or_origin_does_not_hold_another() {
     let requests = vec![
         with_token(API, "one"),
         with_token(API, "two"),
@@ -361,35 +382,25 @@ async fn the_429_of_one_customer_or_origin_does_not_hold_another() {
         with_token("http://other.example/", "one"),
         with_token("http://api.example/another/path", "one"),
     ];
-    assert_eq!(arrived(client(), requests).await, [0, 1, 1, 1, 10]);
+    assert_eq!(arrived(client().guards_by(key::credentials), requests).await, [0, 1, 1, 1, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_route_the_429_of_one_route_does_not_hold_another() {
+    let route = |head: &Parts| format!("{} {}", head.method, head.uri.path());
+    let post = Request::post(API).body(Full::default()).unwrap();
+    let requests = vec![get(API), get("http://api.example/other"), post, get("http://api.example/?another=query")];
+    assert_eq!(arrived(client().guards_by(route), requests).await, [0, 1, 1, 10]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_application_chooses_which_calls_wait_together() {
-    let tenant = |head: &Parts| head.headers.get("x-tenant").map(|tenant| tenant.as_bytes().to_vec());
+    let tenant = |head: &Parts| head.headers["x-tenant"].to_str().unwrap().to_owned();
     let of = |tenant: &str, token: &str| {
         let mut request = with_token(API, token);
         request.headers_mut().insert("x-tenant", tenant.parse().unwrap());
         request
     };
     let requests = vec![of("a", "one"), of("b", "one"), of("a", "two")];
-    assert_eq!(arrived(client().quiet_key(tenant), requests).await, [0, 1, 10]);
-}
-
-/// Credentials that are refreshed are others.
-#[tokio::test(start_paused = true)]
-async fn a_thousand_customers_that_are_limited_do_not_hold_the_next() {
-    let (server, arrivals) =
-        server(|now, _: &LayerRequest| if now < SECOND { limited("retry-after", "10") } else { ok() });
-    let client = client().layer(server);
-    for n in 0..1_100 {
-        assert_eq!(code(&client.clone().oneshot(with_token(API, &n.to_string())).await), 429);
-    }
-    tokio::time::sleep(2 * SECOND).await;
-    // There is a place for a thousand; those without one follow their own hints, and hold nobody.
-    assert_eq!(code(&client.clone().oneshot(with_token(API, "1099")).await), 200);
-    assert_eq!(code(&client.clone().oneshot(with_token(API, "new")).await), 200);
-    assert_eq!(arrivals.lock().unwrap().last().unwrap().0.as_secs(), 2);
-    assert_eq!(code(&client.clone().oneshot(with_token(API, "1")).await), 200);
-    assert_eq!(arrivals.lock().unwrap().last().unwrap().0.as_secs(), 10);
+    assert_eq!(arrived(client().guards_by(tenant), requests).await, [0, 1, 10]);
 }

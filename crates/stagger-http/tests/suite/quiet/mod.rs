@@ -1,4 +1,4 @@
-//! Quiet periods: when a server asks one call to wait, the other calls with the same credentials wait, and nobody else.
+//! Quiet periods: when a server asks one call to wait, the other calls with the same key wait, and nobody else.
 
 mod layer;
 #[cfg(feature = "reqwest-middleware")]
@@ -25,7 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A retrier whose calls wait while the server asks for quiet.
 fn quiet(policy: Policy) -> Retrier {
-    Retrier::new(policy).quiet_period(QuietPeriod::new())
+    Retrier::new(policy).guard(QuietPeriod::new())
 }
 
 /// When each request arrived, and its path.

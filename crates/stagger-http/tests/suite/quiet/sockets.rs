@@ -5,11 +5,13 @@ use core::ops::Range;
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response as ServerResponse};
+use axum::response::{IntoResponse as _, Redirect, Response as ServerResponse};
+use axum::routing::{any, get};
 use http::Extensions;
 use reqwest::{Client, redirect};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use stagger::guard::QuietTrigger;
+use stagger_http::key;
 use stagger_http::reqwest::RetryMiddleware;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -108,8 +110,12 @@ fn answer(is_refused: bool, hint: Option<&'static str>) -> ServerResponse {
 }
 
 fn client(retrier: impl Into<Retrier>) -> ClientWithMiddleware {
+    built(RetryMiddleware::new(retrier))
+}
+
+fn built(retries: RetryMiddleware) -> ClientWithMiddleware {
     let client = Client::builder().timeout(Duration::from_secs(5));
-    RetryMiddleware::new(retrier).build_client(client, redirect::Policy::none()).unwrap()
+    retries.build_client(client, redirect::Policy::none()).unwrap()
 }
 
 /// What became of calls.
@@ -171,7 +177,7 @@ async fn the_429_of_one_customer_does_not_hold_another_on_a_real_server() {
     let (address, _) =
         serve(start, Some("1"), |at, user| user == "Bearer one" && (ms(100)..ms(1_100)).contains(&at)).await;
     let wire = Wire::new(start);
-    let client = wire.watch(client(quiet(FOUR)));
+    let client = wire.watch(built(RetryMiddleware::new(quiet(FOUR)).guards_by(key::credentials)));
     let (one, two) = tokio::join!(
         calls(&client, address, 100, ms(10), "Bearer one"),
         calls(&client, address, 100, ms(10), "Bearer two")
@@ -183,6 +189,76 @@ async fn the_429_of_one_customer_does_not_hold_another_on_a_real_server() {
     assert!(in_pause("Bearer two") > 30, "{}", in_pause("Bearer two"));
 }
 
+/// The key is any function of the request.
+#[tokio::test]
+async fn the_429_of_one_route_does_not_hold_another_on_a_real_server() {
+    let start = Instant::now();
+    let (address, log) = serve(start, Some("1"), move |at, _| at < ms(300)).await;
+    let by_path = |request: &reqwest::Request| request.url().path().to_owned();
+    let client = built(RetryMiddleware::new(quiet(ONCE)).guards_by(by_path));
+    let send = |path: &str| client.get(format!("http://{address}{path}")).send();
+    assert_eq!(send("/limited").await.unwrap().status(), 429);
+    sleep_until(start + ms(400)).await;
+    assert_eq!(send("/other").await.unwrap().status(), 200);
+    assert_eq!(send("/limited").await.unwrap().status(), 200);
+    let arrived: Vec<_> = log.lock().unwrap().iter().map(|(at, ..)| *at).collect();
+    assert!(arrived[1] < SECOND && arrived[2] >= arrived[0] + SECOND, "{arrived:?}");
+}
+
+/// A healthy route of a server that limits another: all of its calls are served.
+#[tokio::test]
+async fn by_default_a_limited_route_takes_no_other_route_down_on_a_real_server() {
+    let app = Router::new()
+        .route("/busy", get(|| async { (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "1")]) }))
+        .route("/ok", get(|| async {}));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let client = client(policy!(exponential(ms(100), secs(2)).max_attempts(3)));
+    let start = Instant::now();
+    let busy: JoinSet<_> = (0..6)
+        .map(|n| {
+            let call = client.get(format!("http://{address}/busy"));
+            async move {
+                sleep_until(start + ms(300) * n).await;
+                let _ = call.send().await;
+            }
+        })
+        .collect();
+    for n in 0..40 {
+        sleep_until(start + ms(50) * n).await;
+        let called = Instant::now();
+        assert_eq!(client.get(format!("http://{address}/ok")).send().await.unwrap().status(), 200);
+        assert!(called.elapsed() < SECOND, "{:?}", called.elapsed());
+    }
+    drop(busy);
+}
+
+/// What a server says that another one has redirected to is not for the calls to that one.
+#[tokio::test]
+async fn the_429_of_the_target_of_a_redirect_does_not_hold_its_origin_on_a_real_server() {
+    let start = Instant::now();
+    let (limited, _) = serve(start, Some("10"), |_, _| true).await;
+    let to_limited = format!("http://{limited}/");
+    let app = Router::new()
+        .route("/away", any(move || async move { Redirect::temporary(&to_limited) }))
+        .route("/ok", get(|| async {}));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let retries = RetryMiddleware::new(quiet(ONCE));
+    let client = retries.build_client(Client::builder(), redirect::Policy::default()).unwrap();
+    let url = |path| format!("http://{address}{path}");
+    for away in [client.get(url("/away")), client.post(url("/away"))] {
+        assert_eq!(away.send().await.unwrap().status(), 429);
+        assert_eq!(client.get(url("/ok")).send().await.unwrap().status(), 200);
+    }
+    assert!(start.elapsed() < 5 * SECOND, "{:?}", start.elapsed());
+    // The limited server itself has asked.
+    assert_eq!(client.get(format!("http://{limited}/")).send().await.unwrap().status(), 429);
+    assert!(tokio::time::timeout(SECOND, client.get(format!("http://{limited}/")).send()).await.is_err());
+}
+
 /// ScyllaDB #30775: more than a fifth is refused, without a hint. There, everything that was frozen starts together.
 #[tokio::test]
 async fn frozen_tasks_do_not_start_together_on_a_real_server() {
@@ -191,7 +267,7 @@ async fn frozen_tasks_do_not_start_together_on_a_real_server() {
     let (address, _) = serve(start, None, move |at, _| limit.contains(&at)).await;
     let wire = Wire::new(start);
     let refusals = QuietPeriod::builder().trigger(QuietTrigger::HintsAndRefusals).build().unwrap();
-    let client = wire.watch(client(Retrier::new(FOUR).quiet_period(refusals)));
+    let client = wire.watch(client(Retrier::new(FOUR).guard(refusals)));
     let done = calls(&client, address, 500, ms(2), "Bearer one").await;
     // It takes a share of the calls of the last window to arm it.
     let armed = wire.had_read(11) + ms(150);
@@ -208,7 +284,7 @@ async fn a_hint_of_an_hour_pauses_for_the_limit_on_a_real_server() {
     let (address, log) = serve(start, Some("3600"), |at, _| at < ms(300)).await;
     let policy = FOUR.to_builder().max_attempts(1).unlimited_hint().build().unwrap();
     let second = QuietPeriod::builder().max(SECOND).build().unwrap();
-    let client = client(Retrier::new(policy).quiet_period(second));
+    let client = client(Retrier::new(policy).guard(second));
     let request = || client.get(format!("http://{address}/")).send();
     assert_eq!(request().await.unwrap().status(), 429);
     assert_eq!(request().await.unwrap().status(), 200);

@@ -1,6 +1,7 @@
 //! The retrier of a client: guards, rules, listeners, layers below; on tokio's paused clock.
 
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +11,7 @@ use http_body_util::Full;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::Tokens;
 use stagger::observe::Action;
+use stagger::time::{Clock as _, Tokio};
 use stagger::{Outcome, Policy, Retrier, Seed, StopReason, policy};
 use stagger_http::sse::{Client, ConnectionError};
 use stagger_http::tower::{ReplayBody, RetryLayer};
@@ -17,6 +19,7 @@ use tower::{Layer as _, ServiceExt as _};
 
 use super::scripted_server::{Reply, Server, run, status, stream, take};
 use super::secs;
+use crate::suite::bulkhead::Bulkhead;
 
 const EXACT: Policy = policy!(constant(secs(1)).jitter(Jitter::None).unlimited_attempts());
 
@@ -28,12 +31,45 @@ async fn guards_decide_about_every_attempt() {
         .retrier(Retrier::new(EXACT).budget(Tokens::builder().capacity(2).initial(2).cost(1).build().unwrap()))
         .connect())
     .await;
-    assert_eq!((fatal.unwrap().stop_reason(), server.times().len()), (StopReason::Budget, 3));
+    assert_eq!((fatal.unwrap().stop_reason(), server.times().len()), (StopReason::BUDGET, 3));
 
     let server = Server::always(status(500));
     let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap();
     let (_, fatal) = run(server.client().retrier(Retrier::new(EXACT).breaker(breaker)).connect()).await;
-    assert_eq!((fatal.unwrap().stop_reason(), server.times().len()), (StopReason::Breaker, 3));
+    assert_eq!((fatal.unwrap().stop_reason(), server.times().len()), (StopReason::BREAKER, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_rejects_is_the_cause_that_is_returned() {
+    let server = Server::always(status(500));
+    let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(3).build().unwrap();
+    breaker.force_open(&Tokio.now());
+    let (_, fatal) = run(server.client().retrier(Retrier::new(EXACT).breaker(breaker)).connect()).await;
+    let fatal = fatal.unwrap();
+    assert_eq!((fatal.stop_reason(), fatal.cause().name(), server.times().len()), (StopReason::BREAKER, "guard", 0));
+    assert!(fatal.cause().to_string().contains("circuit breaker is open"), "{fatal:#}");
+}
+
+/// An open stream is no attempt any more.
+#[tokio::test(start_paused = true)]
+async fn a_guard_of_the_application_lets_clients_connect_one_after_the_other() {
+    let server = Server::new([stream(""), status(503), stream(""), stream("")]);
+    let inner = server.service();
+    let slow = tower::service_fn(move |request: Request<Full<Bytes>>| {
+        let inner = inner.clone();
+        async move {
+            tokio::time::sleep(secs(1)).await;
+            inner.oneshot(request).await
+        }
+    });
+    let retrier = Retrier::new(EXACT).guard(Bulkhead::new(1));
+    let connect = async |mut client: Client| take(&mut client, 1).await;
+    let client = || Client::with_service(slow.clone()).url("http://server.test/").retrier(&retrier).connect();
+    let (one, two, three) = tokio::join!(connect(client()), connect(client()), connect(client()));
+    let told = [one, two, three].concat();
+    assert_eq!(told, ["open by attempt 1", "closed: rejected with 503 Service Unavailable", "open by attempt 1"]);
+    let seconds: Vec<_> = server.times().iter().map(Duration::as_secs).collect();
+    assert_eq!(seconds, [1, 2, 3]);
 }
 
 #[tokio::test(start_paused = true)]

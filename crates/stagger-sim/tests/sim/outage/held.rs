@@ -1,9 +1,10 @@
 //! Quiet periods and pacers, on the scenarios of the core's own tests: the figures of the simulator agree with theirs.
 
 use core::time::Duration;
+use std::sync::Arc;
 use std::thread;
 
-use stagger_core::budget::Tokens;
+use stagger_core::budget::{ControlMode, Controlled, RetryControl, Tokens};
 use stagger_core::pacer::Pacer;
 use stagger_core::quiet::{QuietPeriod, QuietTrigger};
 use stagger_core::{Policy, Seed};
@@ -25,13 +26,13 @@ fn refused(rate: f64, capacity: f64, queue: u32, from: u64, until: u64) -> Outag
 
 /// A thousand calls wait in ten seconds of a hundred each.
 fn quiet() -> ProcessGuards {
-    ProcessGuards::none().quiet(QuietPeriod::builder().max_waiting(100_000).build().unwrap())
+    ProcessGuards::none().guard(QuietPeriod::builder().max_waiting(100_000).build().unwrap())
 }
 
 /// The same, and refusals without a hint begin a pause, too.
 fn quiet_by_refusals() -> ProcessGuards {
     let quiet = QuietPeriod::builder().trigger(QuietTrigger::HintsAndRefusals).max_waiting(100_000);
-    ProcessGuards::none().quiet(quiet.build().unwrap())
+    ProcessGuards::none().guard(quiet.build().unwrap())
 }
 
 fn run(scenario: OutageScenarioBuilder, attempts: u32, guards: fn() -> ProcessGuards, seed: u64) -> OutageFigures {
@@ -105,7 +106,7 @@ fn frozen_calls_do_not_start_together() {
 fn a_hint_beyond_the_limit_pauses_for_the_limit() {
     let guards = || {
         let quiet = QuietPeriod::builder().max(at(8)).max_waiting(100_000);
-        ProcessGuards::none().quiet(quiet.build().unwrap())
+        ProcessGuards::none().guard(quiet.build().unwrap())
     };
     let scenario = refused(100.0, 120.0, 60, 20, 25).retry_after(at(3_600)).build().unwrap();
     let policy = policy(4).to_builder().max_hint(at(7_200)).build().unwrap();
@@ -137,7 +138,7 @@ fn overload() -> OutageScenarioBuilder {
 
 #[test]
 fn p1_a_pacer_uses_the_capacity_almost_without_refusals() {
-    let guards = || ProcessGuards::none().pacer(Pacer::new());
+    let guards = || ProcessGuards::none().guard(Pacer::new());
     for seed in 0..2 {
         let figures = run(overload(), 4, guards, seed);
         let successes: u64 = figures.successes.counts().iter().skip(100).map(|count| u64::from(*count)).sum();
@@ -152,7 +153,7 @@ fn p1_a_pacer_uses_the_capacity_almost_without_refusals() {
 
 #[test]
 fn p3_a_server_that_refuses_nothing_delays_nothing() {
-    let both = || quiet().pacer(Pacer::new());
+    let both = || quiet().guard(Pacer::new());
     let scenario = OutageScenario::builder(500.0).outage(OutageKind::Stall, at(20), Duration::ZERO).horizon(at(60));
     let (held, alone) = (run(scenario, 4, both, 1), run(scenario, 4, ProcessGuards::none, 1));
     assert_eq!((held.held, held.attempts, held.successes), (0, alone.attempts, alone.successes));
@@ -161,7 +162,7 @@ fn p3_a_server_that_refuses_nothing_delays_nothing() {
 #[test]
 fn the_same_seed_gives_the_same_figures_on_every_thread() {
     let figures = || {
-        let guards = |_| quiet().pacer(Pacer::new()).budget(Tokens::new());
+        let guards = |_| quiet().guard(Pacer::new()).budget(Tokens::new());
         let scenario = refused(600.0, 800.0, 60, 5, 8).processes(7).retry_after(at(2)).build().unwrap();
         scenario.run(&policy(4), guards, Seed::new(9))
     };
@@ -176,8 +177,11 @@ fn the_same_seed_gives_the_same_figures_on_every_thread() {
 
 #[test]
 fn an_observed_quiet_period_changes_nothing() {
-    use stagger_core::guard::LimiterMode;
-    let observed = || ProcessGuards::none().quiet(QuietPeriod::builder().mode(LimiterMode::Observe).build().unwrap());
+    let observed = || {
+        let control = RetryControl::new();
+        control.set(ControlMode::Observed);
+        ProcessGuards::none().guard(Controlled::new(Arc::new(QuietPeriod::new()), control))
+    };
     let scenario = refused(100.0, 120.0, 60, 20, 25).retry_after(at(5));
     let (held, alone) = (run(scenario, 4, observed, 1), run(scenario, 4, ProcessGuards::none, 1));
     assert_eq!((held.held, held.attempts, held.successes), (0, alone.attempts, alone.successes));
@@ -185,8 +189,7 @@ fn an_observed_quiet_period_changes_nothing() {
 
 #[test]
 fn calls_that_may_not_wait_are_rejected_and_counted() {
-    use stagger_core::guard::LimiterMode;
-    let failing = || ProcessGuards::none().quiet(QuietPeriod::builder().mode(LimiterMode::FailFast).build().unwrap());
+    let failing = || ProcessGuards::none().guard(QuietPeriod::builder().max_waiting(0).build().unwrap());
     let scenario = refused(100.0, 120.0, 60, 20, 25).retry_after(at(5));
     let figures = run(scenario, 4, failing, 1);
     assert!(figures.held == 0 && figures.rejected > 400, "{}", figures.rejected);

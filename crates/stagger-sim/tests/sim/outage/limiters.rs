@@ -3,9 +3,8 @@
 use core::time::Duration;
 use std::sync::Mutex;
 
-use stagger_core::{
-    Breaker, BreakerOpen, Budget, FailureKind, Outcome, Seed, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
-};
+use stagger_core::guard::{Answer, Ask, End, Guard, Now, Permit};
+use stagger_core::{FailureKind, Outcome, Seed};
 
 /// A bucket of a hundred retries to which every request adds a tenth, regardless of its outcome.
 ///
@@ -21,22 +20,26 @@ impl PerRequest {
     }
 }
 
-impl Budget for PerRequest {
-    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
-        let mut tenths = self.tenths.lock().unwrap();
-        *tenths = 1_000.min(*tenths + 1);
-        BudgetPermit::NONE
+impl Guard for PerRequest {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+    fn ask(&self, ask: Ask, held: Permit, _: &dyn Now) -> Answer {
+        if ask.is_first {
+            let mut tenths = self.tenths.lock().unwrap();
+            *tenths = 1_000.min(*tenths + 1);
+        }
+        Answer::Go(held)
+    }
+
+    fn reserve(&self, _: FailureKind, _: &dyn Now) -> Option<Permit> {
         let mut tenths = self.tenths.lock().unwrap();
         *tenths = tenths.checked_sub(10)?;
-        Some(BudgetPermit::NONE)
+        Some(Permit::NONE)
     }
 
-    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
-
-    fn release(&self, _: BudgetPermit) {}
+    fn settle(&self, _: Permit, _: End<'_>, _: &dyn Now) {}
 }
 
 /// Client throttling as in the SRE book: the share `(requests − 2 · accepts) / (requests + 1)` of all attempts,
@@ -77,8 +80,12 @@ impl Throttling {
     }
 }
 
-impl Breaker for Throttling {
-    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
+impl Guard for Throttling {
+    fn name(&self) -> &'static str {
+        "breaker"
+    }
+
+    fn ask(&self, _: Ask, held: Permit, now: &dyn Now) -> Answer {
         self.with(now, |counts| {
             let requests: u32 = counts.slots.iter().map(|slot| slot.1).sum();
             let accepts: u32 = counts.slots.iter().map(|slot| slot.2).sum();
@@ -86,20 +93,12 @@ impl Breaker for Throttling {
             counts.draws += 1;
             let share = self.seed.draw(counts.draws) as f64 / 2_f64.powi(64);
             let rejected = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
-            if share < rejected { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(BreakerPermit::NONE) }
+            if share < rejected { Answer::No { retry_in: Duration::ZERO } } else { Answer::Go(held) }
         })
     }
 
-    fn retry_in(&self, _: &dyn Now) -> Duration {
-        Duration::ZERO
-    }
-
-    fn would_reject(&self, _: Duration, _: &dyn Now) -> bool {
-        false
-    }
-
-    fn record(&self, _: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
-        if *outcome == Outcome::Success {
+    fn settle(&self, _: Permit, end: End<'_>, now: &dyn Now) {
+        if end == End::Made(&Outcome::Success) {
             self.with(now, |counts| counts.slots.last_mut().unwrap().2 += 1);
         }
     }

@@ -30,8 +30,8 @@ fn a_quiet_period_of_a_process_holds_all_its_clients() {
     let quiet = || QuietPeriod::builder().max_waiting(10_000).build().unwrap();
     let hinted = scenario().retry_after(RetryAfter::Fixed(at(2)));
     let alone = run(hinted, |_| ProcessGuards::none());
-    let each = run(hinted, |_| ProcessGuards::none().quiet(quiet()));
-    let shared = run(hinted.processes(3), |_| ProcessGuards::none().quiet(quiet()));
+    let each = run(hinted, |_| ProcessGuards::none().guard(quiet()));
+    let shared = run(hinted.processes(3), |_| ProcessGuards::none().guard(quiet()));
     let attempts = [&alone, &each, &shared].map(|figures| figures.attempts);
     assert_eq!([alone.connected, each.connected, shared.connected], [3_000; 3], "{attempts:?}");
     assert!(shared.held > 1_000 && shared.attempts < alone.attempts, "{attempts:?}, {} held", shared.held);

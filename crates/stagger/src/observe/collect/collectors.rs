@@ -6,7 +6,6 @@ use std::sync::Arc;
 use stagger_core::Instant;
 use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
 use stagger_core::budget::{ControlMode, ControlSetting, ControlSnapshot};
-use stagger_core::guard::Enforcement;
 
 use super::record::{absolute, gauge, state_gauges};
 use crate::control::RetryControls;
@@ -28,14 +27,8 @@ impl BreakerCollector {
         let seen = self.breaker.snapshot(&now);
         let states: Vec<_> = BreakerState::ALL.iter().map(|state| state.name()).collect();
         state_gauges("stagger_breaker_state", target, "state", &states, seen.state.name());
-        let enforced = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
-        gauge("stagger_breaker_enforced", target, None, enforced);
         absolute("stagger_breaker_transitions_total", target, None, seen.transitions);
-        for (enforcement, rejections) in
-            [(Enforcement::Enforced, seen.rejections), (Enforcement::Observed, seen.would_have_rejected)]
-        {
-            absolute("stagger_breaker_rejections_total", target, Some(("enforcement", enforcement.name())), rejections);
-        }
+        absolute("stagger_breaker_rejections_total", target, None, seen.rejections);
         if seen.transitions != self.transitions {
             log_transition(target, &seen, self.was, seen.transitions.wrapping_sub(self.transitions));
         }
@@ -76,7 +69,7 @@ impl ControlCollector {
 /// Returns why retries were rejected, and how many; `observed` counts those that were only observed, and passed.
 const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
     [
-        ("budget", seen.rejected),
+        ("guards", seen.rejected),
         ("observed", seen.would_have_rejected),
         ("share", seen.limited),
         ("no_retries", seen.stopped),

@@ -3,19 +3,19 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use stagger_core::Instant;
 use stagger_core::admission::Admission;
 use stagger_core::breaker::CircuitBreaker;
+use stagger_core::guard::Guard;
 use stagger_core::quiet::QuietPeriod;
-use stagger_core::{Breaker, Budget, Instant};
 
 use super::collectors::{BreakerCollector, ControlCollector};
 use super::record::gauge;
-use super::sums::{
-    record_breakers, record_budgets, record_keyed_quiet, record_quiet, record_quiet_keys, record_targets,
-};
+use super::sums::{record_guard, record_keyed, record_quiet, record_targets};
 use crate::control::RetryControls;
 use crate::control::keyed::Keyed;
 use crate::retrier::handle::Retrier;
+use crate::retrier::target::OwnGuard;
 use crate::time::{Clock, SystemClock};
 
 /// Collects the state and counts of guards. Call [`record`](Self::record) at each scrape, or once a second. The names
@@ -37,7 +37,7 @@ use crate::time::{Clock, SystemClock};
 ///
 /// let (controls, budget) = (RetryControls::from_env()?, Arc::new(Tokens::new()));
 /// let breaker = Arc::new(CircuitBreaker::new(stagger::seed()));
-/// let gauges = Gauges::new().controls(&controls).budget("api", budget).breaker("api", breaker);
+/// let gauges = Gauges::new().controls(&controls).guard("api", budget).breaker("api", breaker);
 /// // At each scrape:
 /// gauges.record();
 /// # Ok::<(), stagger::control::ControlError>(())
@@ -70,14 +70,11 @@ impl<C: Clock> Gauges<C> {
         Self { clock, collectors: Mutex::new(Vec::new()) }
     }
 
-    /// Adds a budget: the retries left in it.
+    /// Adds a guard of any kind: whether it lets attempts start now, and how many retries it has left.
     #[must_use]
-    pub fn budget(self, target: &str, budget: Arc<dyn Budget>) -> Self {
+    pub fn guard(self, target: &str, guard: Arc<dyn Guard>) -> Self {
         let target = target.to_owned();
-        self.collector(move |_| {
-            let left = budget.available().map_or(f64::NAN, |left| left as f64);
-            gauge("stagger_budget_left", &target, None, left);
-        })
+        self.collector(move |now| record_guard(&target, &*guard, now))
     }
 
     /// Adds a breaker: its state, and the calls it has rejected.
@@ -94,48 +91,23 @@ impl<C: Clock> Gauges<C> {
         self.collector(move |now| record_quiet(&target, &quiet, now))
     }
 
-    /// Adds quiet periods by key: how many there are, how many of them hold calls now, and how many calls wait. The
-    /// keys are not labels: see [`keyed_budgets`](Self::keyed_budgets).
-    #[must_use]
-    pub fn keyed_quiet_periods<K>(self, target: &str, periods: Arc<Keyed<K, QuietPeriod>>) -> Self
-    where
-        K: Send + Sync + 'static,
-    {
-        let target = target.to_owned();
-        self.collector(move |now| record_keyed_quiet(&target, &periods, now))
-    }
-
-    /// Adds budgets by key: how many there are, how many have no retry left, and the fewest retries that one of them
-    /// has left. The keys are not labels, since they may come from outside the program; to see them, use
-    /// [`Keyed::for_each`].
+    /// Adds guards by key: how many there are, how many of them let no attempt start now, how many have no retry left,
+    /// and the fewest retries that one of them has left. The keys are not labels, since they may come from outside the
+    /// program; to see them, use [`Keyed::for_each`].
     ///
-    /// The budget that keys without a place share counts as one of those without a retry left, and not as one of the
-    /// keys.
+    /// The guard that keys without a place share is included, but not as one of the keys.
     #[must_use]
-    pub fn keyed_budgets<K, B>(self, target: &str, budgets: Arc<Keyed<K, B>>) -> Self
+    pub fn keyed<K, G>(self, target: &str, guards: Arc<Keyed<K, G>>) -> Self
     where
         K: Send + Sync + 'static,
-        B: Budget + 'static,
+        G: Guard + 'static,
     {
         let target = target.to_owned();
-        self.collector(move |_| record_budgets(&target, &budgets))
-    }
-
-    /// Adds breakers by key: how many there are, and how many of them reject calls now. The keys are not labels: see
-    /// [`keyed_budgets`](Self::keyed_budgets), also for the breaker that keys without a place share.
-    #[must_use]
-    pub fn keyed_breakers<K, B>(self, target: &str, breakers: Arc<Keyed<K, B>>) -> Self
-    where
-        K: Send + Sync + 'static,
-        B: Breaker + 'static,
-    {
-        let target = target.to_owned();
-        self.collector(move |now| record_breakers(&target, &breakers, now))
+        self.collector(move |now| record_keyed(&target, &guards, now))
     }
 
     /// Adds the guards that this retrier makes for each of its targets, such as the origins of an HTTP client, under
-    /// the retrier's name: as [`keyed_budgets`](Self::keyed_budgets), [`keyed_breakers`](Self::keyed_breakers) and
-    /// [`quiet_period`](Self::quiet_period) do.
+    /// the retrier's name, as [`keyed`](Self::keyed) does.
     ///
     /// Pass the retrier that the client is given, or a clone of it, after its name, guards and controls were set: the
     /// guards are not shared with an earlier version of it. A retrier without guards of its own for each target records
@@ -153,16 +125,10 @@ impl<C: Clock> Gauges<C> {
     /// ```
     #[must_use]
     pub fn targets(self, retrier: &Retrier) -> Self {
-        let targets = retrier.shared().targets.clone();
-        let quiet_keys = retrier.shared().quiet_keys.clone();
-        if targets.is_none() && quiet_keys.is_none() {
-            return self;
-        }
+        let Some(targets) = retrier.shared().targets.clone() else { return self };
+        let is_own: Vec<_> = retrier.shared().own.iter().map(OwnGuard::is_by_target).collect();
         let name = retrier.name().to_owned();
-        self.collector(move |now| {
-            targets.iter().for_each(|targets| record_targets(&name, targets, now));
-            quiet_keys.iter().for_each(|keys| record_quiet_keys(&name, keys, now));
-        })
+        self.collector(move |now| record_targets(&name, &targets, &is_own, now))
     }
 
     /// Adds operator controls: the setting of every target and the retries it has rejected, including targets

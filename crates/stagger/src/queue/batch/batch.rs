@@ -21,8 +21,8 @@ use crate::time::{Deadline, Sleep};
 /// Many items in one request, of which only the failed ones are sent again.
 ///
 /// An attempt is one request with all remaining items. Items not reported as failed have succeeded when the next
-/// attempt is requested. A request counts as one attempt under the policy, and a resent one needs one permit from the
-/// budget, however many items it contains.
+/// attempt is requested. A request counts as one attempt under the policy, and a resent one needs one permit from each
+/// guard, however many items it contains.
 ///
 /// | failed in an attempt | outcome of the attempt, for policy and guards |
 /// |---|---|
@@ -131,7 +131,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
     /// Adds items that wait for a retry, as [`RetryQueue::next_batch`](crate::queue::RetryQueue::next_batch) returns
     /// them, with their ids. They keep their number of attempts, their start and their seed.
     ///
-    /// If every item of the batch is a retry, its first attempt is charged to the budget as one.
+    /// If every item of the batch is a retry, its first attempt is reserved with the guards as one.
     #[must_use]
     pub fn with_pending<I: Into<String>>(mut self, items: impl IntoIterator<Item = (I, Pending<T>)>) -> Self {
         let now = self.driver.call.clock.now();
@@ -340,7 +340,7 @@ impl<T, E, S: Sleep + Clone> Batch<T, E, S> {
                     continue;
                 }
                 Outcome::Permanent => StopReason::Permanent,
-                Outcome::UnsafeToRetry(_) => StopReason::UnsafeToRetry,
+                Outcome::UnsafeToRetry { .. } => StopReason::UnsafeToRetry,
                 Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => StopReason::Hint,
                 Outcome::Cancelled => StopReason::Cancelled,
                 _ if is_exhausted => StopReason::Attempts,
@@ -446,7 +446,7 @@ const fn rank(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Success => 0,
         Outcome::Cancelled => 1,
-        Outcome::Permanent | Outcome::UnsafeToRetry(_) => 2,
+        Outcome::Permanent | Outcome::UnsafeToRetry { .. } => 2,
         Outcome::Failed { kind: FailureKind::LocalExhaustion, .. } => 3,
         Outcome::Failed { kind: FailureKind::Throttled, .. } => 5,
         _ => 4,

@@ -23,7 +23,7 @@ pub enum ItemResult<T, E> {
     GaveUp(Failed<T, E>),
     /// It was given up, and passed to the dead-letter function.
     DeadLettered(Failed<T, E>),
-    /// No attempt of this batch included it, because the breaker or the budget rejected the first one, the lease was
+    /// No attempt of this batch included it, because a guard rejected the first one, the lease was
     /// too short, or the batch ended before.
     NotAttempted(Failed<T, E>),
 }

@@ -3,8 +3,10 @@
 use core::fmt::Debug;
 use std::sync::Arc;
 
-use stagger::budget::{Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
-use stagger::{Budget, Instant, Ratio, Seed};
+use stagger::budget::{
+    Adaptive, Concurrent, Controlled, Lifetime, RetryControl, SuccessRate, Throttle, Tokens, Window,
+};
+use stagger::{Guard, Instant, Ratio, Seed};
 
 /// Attempts as counted by the operation. No call succeeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,13 +29,13 @@ impl AttemptCounts {
 /// A budget with its checks. The limits are generous: no budget rejects a retry here.
 pub(super) struct BudgetCase {
     pub(super) name: &'static str,
-    pub(super) budget: Arc<dyn Budget>,
+    pub(super) budget: Arc<dyn Guard>,
     actual: Box<dyn Fn() -> Vec<u64> + Send + Sync>,
     expected: fn(AttemptCounts) -> Vec<u64>,
 }
 
 impl BudgetCase {
-    fn new<B: Budget + 'static>(
+    fn new<B: Guard + 'static>(
         name: &'static str,
         budget: B,
         actual: fn(&B) -> Vec<u64>,
@@ -93,7 +95,8 @@ pub(super) const ALL: [fn() -> BudgetCase; 8] = [
         BudgetCase::new("adaptive", Adaptive::new(Seed::new(1)), actual, |counts| vec![counts.server_failures, 0])
     },
     || {
-        let actual = |b: &ControlledBudget<Concurrent>| [in_flight(b.budget()), vec![b.snapshot().rejected]].concat();
-        BudgetCase::new("control", ControlledBudget::new(Concurrent::new()), actual, |_| vec![0, 0, 0])
+        type Case = Controlled<Arc<Concurrent>, RetryControl>;
+        let controlled = Controlled::new(Arc::new(Concurrent::new()), RetryControl::new());
+        BudgetCase::new("under a control", controlled, |b: &Case| in_flight(b.guard()), nothing_in_flight)
     },
 ];

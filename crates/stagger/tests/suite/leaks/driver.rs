@@ -1,3 +1,5 @@
+use core::future::poll_fn;
+use core::pin::pin;
 use std::sync::Arc;
 
 use stagger::batch::Batch;
@@ -6,13 +8,25 @@ use stagger::queue::RetryQueue;
 use stagger::reconnect::Reconnect;
 use stagger::testing::VirtualClock;
 use stagger::time::Sleep;
-use stagger::{blocking, retry_with_timer};
+use stagger::{PollRetry, blocking, retry_with_timer};
 
 use super::Fixture;
 use super::fixture::POLICY;
 use crate::suite::support::ms;
 
 const HEDGE: Hedge = Hedge::after(ms(1)).with_max_copies(2);
+
+/// Adds all guards of a list of one to four to a call, whose type each step may change.
+macro_rules! with_guards {
+    ($call:expr, $guards:expr) => {{
+        let mut rest = $guards.iter().skip(1);
+        let mut call = $call.guard(&*$guards[0]);
+        while let Some(guard) = rest.next() {
+            call = call.guard(&**guard);
+        }
+        call
+    }};
+}
 
 /// The entry point that runs the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +37,7 @@ pub(super) enum Driver {
     RetrierRun,
     RetrierRunWith,
     RetrierCall,
+    PollRetry,
     Hedging,
     HedgingReport,
     HedgingRetrier,
@@ -35,13 +50,14 @@ pub(super) enum Driver {
 }
 
 impl Driver {
-    pub(super) const ASYNC: [Self; 12] = [
+    pub(super) const ASYNC: [Self; 13] = [
         Self::Retry,
         Self::Report,
         Self::CancelledBy,
         Self::RetrierRun,
         Self::RetrierRunWith,
         Self::RetrierCall,
+        Self::PollRetry,
         Self::Hedging,
         Self::HedgingReport,
         Self::HedgingRetrier,
@@ -64,21 +80,22 @@ impl Driver {
     /// Runs the calls to completion.
     pub(super) async fn drive<T: Sleep + Clone>(self, fixture: Arc<Fixture>, timer: T) {
         let fixture = &fixture;
+        let guards = fixture.guards();
         let attempt = || fixture.attempt(&timer);
         match self {
             Self::Retry => {
                 let call = retry_with_timer(&POLICY, timer.clone(), attempt).classify(|error| fixture.classify(error));
-                call.on_event(|_| fixture.listen()).guards(fixture.guards()).await.unwrap_err();
+                with_guards!(call.on_event(|_| fixture.listen()), guards).await.unwrap_err();
             }
             Self::Report => {
                 let call = retry_with_timer(&POLICY, timer.clone(), attempt).classify(|error| fixture.classify(error));
-                let report = call.on_event(|_| fixture.listen()).guards(fixture.guards()).with_report().await;
+                let report = with_guards!(call.on_event(|_| fixture.listen()), guards).with_report().await;
                 report.result.unwrap_err();
             }
             Self::CancelledBy => {
                 let call = retry_with_timer(&POLICY, timer.clone(), attempt).classify(|error| fixture.classify(error));
-                let call = call.on_event(|_| fixture.listen()).guards(fixture.guards());
-                call.cancelled_by(timer.sleep(ms(3_600_000))).await.unwrap_err();
+                let call = with_guards!(call.on_event(|_| fixture.listen()), guards);
+                call.cancelled_by(core::future::pending::<()>()).await.unwrap_err();
             }
             Self::RetrierRun => {
                 fixture.retrier().run_on(timer.clone(), attempt).await.unwrap_err();
@@ -92,13 +109,23 @@ impl Driver {
                 let mut call = retrier.call_on(timer.clone());
                 while call.attempt(async { attempt().await }).await.is_none() {}
             }
+            Self::PollRetry => {
+                let mut call = PollRetry::new(&fixture.retrier(), timer.clone());
+                while poll_fn(|cx| call.poll_begin(cx)).await.is_ok() {
+                    let mut attempt = pin!(call.attempt(attempt));
+                    let error = poll_fn(|cx| call.attempt(|| attempt.as_mut().poll(cx))).await.unwrap_err();
+                    if call.failed(call.outcome(&error), Some(&error)).is_some() {
+                        break;
+                    }
+                }
+            }
             Self::Hedging => {
                 let call = hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(|error| fixture.classify(error));
-                call.budget(fixture.budget()).await.unwrap_err();
+                call.guard(fixture.budget()).await.unwrap_err();
             }
             Self::HedgingReport => {
                 let call = hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(|error| fixture.classify(error));
-                call.budget(fixture.budget()).with_report().await.result.unwrap_err();
+                call.guard(fixture.budget()).with_report().await.result.unwrap_err();
             }
             Self::HedgingRetrier => {
                 let retrier = fixture.retrier();
@@ -132,13 +159,13 @@ impl Driver {
                 let call =
                     blocking::retry(&POLICY, || fixture.blocking_attempt()).classify(|error| fixture.classify(error));
                 let call = call.on_event(|_| fixture.listen()).timer(VirtualClock::new());
-                call.guards(fixture.guards()).run().unwrap_err();
+                with_guards!(call, guards).run().unwrap_err();
             }
             Self::BlockingReport => {
                 let call =
                     blocking::retry(&POLICY, || fixture.blocking_attempt()).classify(|error| fixture.classify(error));
                 let call = call.on_event(|_| fixture.listen()).timer(VirtualClock::new());
-                call.guards(fixture.guards()).with_report().run().result.unwrap_err();
+                with_guards!(call, guards).with_report().run().result.unwrap_err();
             }
             Self::RetrierBlocking => {
                 let retrier = fixture.retrier();

@@ -3,15 +3,14 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 use stagger::breaker::{BreakerState, CircuitBreaker};
+use stagger::guard::{Answer, Ask, End, Permit};
 use stagger::testing::{NoSleep, Script};
 use stagger::time::Sleep;
-use stagger::{
-    Breaker as _, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, Retrier, Seed, blocking, policy, scope,
-};
+use stagger::{FailureKind, Guard, Instant, Jitter, Outcome, Policy, Retrier, Seed, policy, scope};
 
 use super::Driver;
 use super::budgets::{AttemptCounts, BudgetCase};
-use crate::suite::support::{Fail, ms};
+use crate::suite::support::{Fail, HoldsOnce, Traced, ms};
 
 pub(super) const POLICY: Policy = policy!(constant(ms(10)).local_base(ms(10)).jitter(Jitter::None).max_attempts(4));
 /// Duration of an attempt.
@@ -31,12 +30,28 @@ pub(super) enum PanicPoint {
     Listener(u64),
 }
 
-/// A budget and a breaker for one call, and an operation that fails every time.
+/// The guards of a call, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    /// The budget.
+    One,
+    /// A breaker and the budget.
+    Two,
+    /// A guard that lets every attempt wait once, a breaker and the budget.
+    Three,
+    /// Also one behind the budget.
+    Four,
+}
+
+/// A budget and other guards for one call, and an operation that fails every time.
 pub(super) struct Fixture {
     driver: Driver,
     kind: FailureKind,
     panic_point: PanicPoint,
     budget_case: BudgetCase,
+    list: List,
+    holds_once: Arc<HoldsOnce>,
+    last: Arc<Traced>,
     breaker: Arc<CircuitBreaker>,
     idle_state: BreakerState,
     counts: Mutex<Counts>,
@@ -50,7 +65,13 @@ struct Counts {
 }
 
 impl Fixture {
-    pub(super) fn new(driver: Driver, budget_case: BudgetCase, kind: FailureKind, panic_point: PanicPoint) -> Self {
+    pub(super) fn new(
+        driver: Driver,
+        budget_case: BudgetCase,
+        list: List,
+        kind: FailureKind,
+        panic_point: PanicPoint,
+    ) -> Self {
         // Local failures do not change the state of a half-open breaker, so every attempt is a probe.
         let (breaker, idle_state) = match kind {
             FailureKind::LocalExhaustion => (half_open(), BreakerState::HalfOpen),
@@ -61,23 +82,34 @@ impl Fixture {
             kind,
             panic_point,
             budget_case,
+            list,
+            holds_once: Arc::default(),
+            last: Arc::new(Traced::new("last", &Arc::default())),
             breaker: Arc::new(breaker),
             idle_state,
             counts: Mutex::default(),
         }
     }
 
-    pub(super) fn guards(&self) -> Guards<'_> {
-        Guards::none().budget(&*self.budget_case.budget).breaker(&*self.breaker)
+    /// Returns the guards, in their order.
+    pub(super) fn guards(&self) -> Vec<Arc<dyn Guard>> {
+        let (holds_once, breaker) = (self.holds_once.clone(), self.breaker.clone());
+        let budget = Arc::clone(&self.budget_case.budget);
+        match self.list {
+            List::One => vec![budget],
+            List::Two => vec![breaker, budget],
+            List::Three => vec![holds_once, breaker, budget],
+            List::Four => vec![holds_once, breaker, budget, self.last.clone()],
+        }
     }
 
-    pub(super) fn budget(&self) -> &dyn Budget {
+    pub(super) fn budget(&self) -> &dyn Guard {
         &*self.budget_case.budget
     }
 
     /// Returns a retrier that has nothing but the guards.
     pub(super) fn guarded(&self) -> Retrier {
-        Retrier::new(POLICY).shared_budget(Arc::clone(&self.budget_case.budget)).shared_breaker(self.breaker.clone())
+        self.guards().into_iter().fold(Retrier::new(POLICY), Retrier::shared_guard)
     }
 
     pub(super) fn retrier(self: &Arc<Self>) -> Retrier {
@@ -146,6 +178,8 @@ impl Fixture {
         self.budget_case.expect(attempts, &what);
         let breaker = self.breaker.snapshot(&Instant::ZERO);
         assert_eq!((breaker.state, breaker.probes), (self.idle_state, 0), "{}, {what:?}", self.budget_case.name);
+        let others = (self.holds_once.in_flight(), self.last.in_flight());
+        assert_eq!(others, (0, 0), "{:?}, {what:?}", self.list);
         assert_eq!(scope::depth(), 0, "{what:?}: the attempt scope has ended");
         self.expect_usable(&what);
     }
@@ -154,15 +188,17 @@ impl Fixture {
         let before = self.count(|counts| counts.attempts);
         let mut script =
             Script::new([Err(Fail(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })), Ok(())]);
-        let call = blocking::retry(&POLICY, || script.next(Fail::TRANSIENT)).timer(NoSleep).classify(Fail::outcome);
-        let report = call.guards(self.guards()).with_report().run();
+        let retrier = self.guarded().classify(Fail::outcome);
+        let report = retrier.blocking_call(|_| script.next(Fail::TRANSIENT)).timer(NoSleep).with_report().run();
         assert_eq!(
             (report.result.is_ok(), report.attempts),
             (true, 2),
             "{}, {what:?}, {before:?}",
             self.budget_case.name
         );
-        assert_eq!((self.breaker.state(), self.breaker.snapshot(&Instant::ZERO).probes), (BreakerState::Closed, 0));
+        let is_asked = self.list != List::One;
+        let want = if is_asked { BreakerState::Closed } else { self.idle_state };
+        assert_eq!((self.breaker.state(), self.breaker.snapshot(&Instant::ZERO).probes), (want, 0));
     }
 
     fn count<R>(&self, update: impl FnOnce(&mut Counts) -> R) -> R {
@@ -183,7 +219,9 @@ fn half_open() -> CircuitBreaker {
     let breaker =
         CircuitBreaker::builder(Seed::new(1)).consecutive(1).probes(2).healthy_probes(1).open(open).build().unwrap();
     let (before, after) = (Instant::ZERO, Instant::ZERO.saturating_add(ms(1)));
-    breaker.record(breaker.admit(&before).unwrap(), &Outcome::TRANSIENT, &before);
-    breaker.record(breaker.admit(&after).unwrap(), &Outcome::Cancelled, &after);
+    for (at, outcome) in [(before, Outcome::TRANSIENT), (after, Outcome::Cancelled)] {
+        let Answer::Go(permit) = breaker.ask(Ask::FIRST, Permit::NONE, &at) else { panic!("it rejects") };
+        breaker.settle(permit, End::Made(&outcome), &at);
+    }
     breaker
 }

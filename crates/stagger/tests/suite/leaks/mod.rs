@@ -3,8 +3,8 @@
 //! not been interrupted.
 //!
 //! [`budgets`] lists every budget with the snapshot it must show after the attempts made, each [driver](Driver) runs
-//! with each budget and a breaker, and [`Fixture`] checks both guards afterwards. Tests of a single driver are in
-//! [`single_driver`].
+//! with each budget in a [list](List) of one to four guards, and [`Fixture`] checks all of them afterwards. Tests of a
+//! single driver are in [`single_driver`].
 
 mod budgets;
 mod driver;
@@ -15,15 +15,17 @@ mod single_driver;
 use std::sync::Arc;
 
 use driver::Driver;
-use fixture::{Fixture, PanicPoint};
+use fixture::{Fixture, List, PanicPoint};
 use stagger::FailureKind;
 
-/// Runs `test` for each driver with every budget and both kinds of failure.
+/// Runs `test` for each driver with every budget and both kinds of failure, and with lists of every length.
 fn for_each_guard(drivers: &[Driver], mut test: impl FnMut(Driver, &dyn Fn(PanicPoint) -> Arc<Fixture>)) {
     for &driver in drivers {
-        for budget in budgets::ALL {
+        let with_breaker = budgets::ALL.map(|budget| (budget, List::Two));
+        let of_other_lengths = [List::One, List::Three, List::Four].map(|list| (budgets::ALL[5], list));
+        for (budget, list) in with_breaker.into_iter().chain(of_other_lengths) {
             for kind in [FailureKind::Transient, FailureKind::LocalExhaustion] {
-                test(driver, &|panic_point| Arc::new(Fixture::new(driver, budget(), kind, panic_point)));
+                test(driver, &|panic_point| Arc::new(Fixture::new(driver, budget(), list, kind, panic_point)));
             }
         }
     }

@@ -5,9 +5,11 @@ use core::future::poll_fn;
 use core::panic::AssertUnwindSafe;
 use core::pin::pin;
 use core::task::Poll;
+use core::time::Duration;
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+use futures_lite::future::block_on;
 use stagger::batch::Batch;
 use stagger::hedge::{Hedge, hedge_with_timer};
 use stagger::queue::{GaveUp, GiveUpReason, Key, Queued, RetryQueue};
@@ -79,20 +81,21 @@ fn a_cancelled_blocking_call_leaks_no_permits() {
 }
 
 /// Returns a queue with two items that failed once and wait for their second attempt.
-fn pending(fixture: &Fixture) -> (RetryQueue<u64, NoSleep>, Vec<Key>) {
-    let mut queue = RetryQueue::with_timer(NoSleep, fixture.guarded());
+fn pending(fixture: &Fixture) -> (RetryQueue<u64, VirtualClock>, Vec<Key>) {
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), fixture.guarded());
     let keys = (0..Driver::RetryQueue.calls()).map(|item| fail(&mut queue, item, fixture).unwrap().key).collect();
     (queue, keys)
 }
 
 /// Fails the first attempt of the item.
-fn fail(queue: &mut RetryQueue<u64, NoSleep>, item: u64, fixture: &Fixture) -> Result<Queued, GaveUp<u64>> {
-    let job = queue.begin(item).unwrap();
+fn fail(queue: &mut RetryQueue<u64, VirtualClock>, item: u64, fixture: &Fixture) -> Result<Queued, GaveUp<u64>> {
+    queue.push(item, Duration::ZERO).unwrap();
+    let job = block_on(queue.next()).unwrap().unwrap();
     let error = fixture.blocking_attempt().unwrap_err();
     queue.push_retry(job, fixture.classify(&error))
 }
 
-type Remove = fn(RetryQueue<u64, NoSleep>, Vec<Key>);
+type Remove = fn(RetryQueue<u64, VirtualClock>, Vec<Key>);
 
 #[test]
 fn items_removed_from_a_queue_leak_no_permits() {
@@ -121,10 +124,13 @@ fn items_removed_from_a_queue_leak_no_permits() {
 fn a_full_queue_releases_the_permit_of_a_rejected_item() {
     for_each_guard(&[Driver::RetryQueue], |_, new_fixture| {
         let fixture = new_fixture(PanicPoint::None);
-        let mut queue = RetryQueue::with_timer(NoSleep, fixture.guarded()).capacity(1);
-        let taken = fail(&mut queue, 1, &fixture).unwrap();
-        assert_eq!(fail(&mut queue, 2, &fixture).unwrap_err().reason, GiveUpReason::Full);
-        assert_eq!(queue.cancel(taken.key), Some(1));
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), fixture.guarded()).capacity(1);
+        queue.push(1, Duration::ZERO).unwrap();
+        let job = block_on(queue.next()).unwrap().unwrap();
+        let taken = fail(&mut queue, 2, &fixture).unwrap();
+        let error = fixture.blocking_attempt().unwrap_err();
+        assert_eq!(queue.push_retry(job, fixture.classify(&error)).unwrap_err().reason, GiveUpReason::Full);
+        assert_eq!(queue.cancel(taken.key), Some(2));
         fixture.expect_settled("full");
     });
 }
@@ -151,13 +157,13 @@ fn a_hedged_call_inside_a_retried_one_leaks_no_permits() {
     const HEDGE: Hedge = Hedge::after(ms(1)).with_max_copies(1);
     let budget = Arc::new(stagger::budget::Concurrent::new());
     for polls in 0.. {
-        let retrier = stagger::Retrier::new(POLICY).classify(Fail::outcome).shared_budget(budget.clone());
+        let retrier = stagger::Retrier::new(POLICY).classify(Fail::outcome).shared_guard(budget.clone());
         let timer = PendingTimer::default();
         let attempt = || async {
             stagger::time::Sleep::sleep(&timer, ms(2)).await;
             Err::<(), _>(Fail::TRANSIENT)
         };
-        let hedged = || hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(Fail::outcome).budget(&*budget);
+        let hedged = || hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(Fail::outcome).guard(&*budget);
         let mut call = Box::pin(retrier.run_on(timer.clone(), hedged));
         let has_completed = polls > 0 && poll_times(call.as_mut(), polls).is_ready();
         drop(call);

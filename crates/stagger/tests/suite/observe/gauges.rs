@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use stagger::admission::{Admission, Secret};
 use stagger::breaker::CircuitBreaker;
-use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
+use stagger::budget::{ControlMode, ControlSetting, Controlled, Tokens};
 use stagger::control::RetryControls;
-use stagger::guard::{Enforcement, Keyed, LimiterMode, QuietPeriod};
+use stagger::guard::{Answer, Ask, End, Keyed, Permit, QuietPeriod};
 use stagger::observe::Gauges;
 use stagger::testing::VirtualClock;
 use stagger::time::Clock as _;
-use stagger::{
-    Breaker, Budget, FailureKind, Instant, Outcome, Policy, PollRetry, Ratio, Retrier, Seed, ServerHint, policy,
-};
+use stagger::{FailureKind, Guard, Instant, Outcome, Policy, PollRetry, Ratio, Retrier, Seed, ServerHint, policy};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::ms;
@@ -24,26 +22,53 @@ fn key(name: &str, label: &str) -> (String, String) {
 }
 
 fn record_failure(breaker: &CircuitBreaker, clock: &VirtualClock) {
-    let permit = breaker.admit(&clock.now()).unwrap();
-    breaker.record(permit, &Outcome::TRANSIENT, &clock.now());
+    record(breaker, &Outcome::TRANSIENT, clock);
+}
+
+fn record(breaker: &CircuitBreaker, outcome: &Outcome, clock: &VirtualClock) {
+    let Answer::Go(permit) = ask(breaker, clock) else { panic!("it rejects") };
+    breaker.settle(permit, End::Made(outcome), &clock.now());
+}
+
+fn ask(guard: &dyn Guard, clock: &VirtualClock) -> Answer {
+    guard.ask(Ask::FIRST, Permit::NONE, &clock.now())
 }
 
 #[test]
-fn budget_left_follows_the_budget_and_is_nan_while_unknown() {
+fn the_retries_left_follow_the_guard_and_are_nan_while_unknown() {
     let (metrics, controls) = (Metrics::new(), RetryControls::new());
-    let budget = Arc::new(controls.budget("api", Tokens::builder().capacity(3).cost(1).build().unwrap()));
-    let gauges = Gauges::new().budget("api", Arc::clone(&budget) as Arc<dyn Budget>);
-    let left = || {
+    let tokens = Arc::new(Tokens::builder().capacity(3).cost(1).build().unwrap());
+    let budget = Arc::new(Controlled::new(tokens, controls.control("api")));
+    let gauges = Gauges::new().guard("api", Arc::clone(&budget) as Arc<dyn Guard>);
+    let seen = || {
         metrics.during(|| gauges.record());
-        metrics.values("api")[&key("budget_left", "")]
+        let values = metrics.values("api");
+        ["guard_left", "guards_exhausted", "guards_holding"].map(|name| values[&key(name, "budget")])
     };
-    assert_eq!(left(), 3.0);
-    let _ = budget.try_acquire(FailureKind::Transient, &Instant::ZERO);
-    assert_eq!(left(), 2.0);
+    assert_eq!(seen(), [3.0, 0.0, 0.0]);
+    let _ = budget.reserve(FailureKind::Transient, &Instant::ZERO);
+    assert_eq!(seen(), [2.0, 0.0, 0.0]);
     controls.set("api", ControlMode::Observed);
-    assert!(left().is_nan());
+    assert!(seen()[0].is_nan());
+    controls.set("api", ControlMode::Enforced);
+    for _ in 0..2 {
+        let _ = budget.reserve(FailureKind::Transient, &Instant::ZERO);
+    }
+    assert_eq!(seen(), [0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn a_control_shows_that_it_grants_no_retry() {
+    let (metrics, controls) = (Metrics::new(), RetryControls::new());
+    let gauges = Gauges::new().guard("api", controls.control("api"));
+    let seen = || {
+        metrics.during(|| gauges.record());
+        let values = metrics.values("api");
+        ["guard_left", "guards_exhausted"].map(|name| values[&key(name, "control")])
+    };
+    assert!(seen()[0].is_nan());
     controls.set("api", ControlMode::NoRetries);
-    assert_eq!(left(), 0.0);
+    assert_eq!(seen(), [0.0, 1.0]);
 }
 
 #[test]
@@ -51,11 +76,12 @@ fn a_breaker_reports_one_state_and_its_own_counters() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
     record_failure(&breaker, &clock);
-    let _ = breaker.admit(&clock.now()).unwrap_err();
-    breaker.set_enforcement(Enforcement::Observed);
-    let _ = (breaker.admit(&clock.now()), breaker.admit(&clock.now()));
+    for _ in 0..3 {
+        assert!(matches!(ask(&*breaker, &clock), Answer::No { .. }));
+    }
     // The first collection includes earlier counts, and collecting twice does not count twice.
     let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker));
+    let gauges = gauges.guard("api", Arc::clone(&breaker) as Arc<dyn Guard>);
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
     for (state, is) in
@@ -63,12 +89,11 @@ fn a_breaker_reports_one_state_and_its_own_counters() {
     {
         assert_eq!(values[&key("breaker_state", state)], is, "{state}");
     }
-    assert_eq!(values[&key("breaker_enforced", "")], 0.0);
     assert_eq!(values[&key("breaker_transitions_total", "")], 1.0);
-    assert_eq!(values[&key("breaker_rejections_total", "enforced")], 1.0);
-    assert_eq!(values[&key("breaker_rejections_total", "observed")], 2.0);
+    assert_eq!(values[&key("breaker_rejections_total", "")], 3.0);
+    assert_eq!(values[&key("guards_holding", "breaker")], 1.0);
     clock.advance(ms(60_000));
-    let _ = breaker.admit(&clock.now());
+    let _ = ask(&*breaker, &clock);
     metrics.during(|| gauges.record());
     let values = metrics.values("api");
     assert_eq!((values[&key("breaker_state", "open")], values[&key("breaker_state", "half_open")]), (0.0, 1.0));
@@ -78,19 +103,26 @@ fn a_breaker_reports_one_state_and_its_own_counters() {
 fn every_control_reports_its_rejections_by_cause() {
     let (metrics, controls) = (Metrics::new(), RetryControls::new());
     let gauges = Gauges::new().controls(&controls);
-    let api = controls.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
-    let acquire = |times| (0..times).filter_map(|_| api.try_acquire(FailureKind::Transient, &Instant::ZERO)).count();
+    let control = controls.control("api");
+    let tokens = Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap();
+    let api = Controlled::new(Arc::new(tokens), Arc::clone(&control));
+    // As a retrier asks them: the guard under the control first.
+    let granted = || {
+        let is_granted = |guard: &dyn Guard| guard.reserve(FailureKind::Transient, &Instant::ZERO).is_some();
+        is_granted(&api) && is_granted(&*control)
+    };
+    let acquire = |times| (0..times).filter(|_| granted()).count();
     let _ = acquire(3);
     controls.set("api", ControlMode::Observed);
     let _ = acquire(3);
     controls.set("api", ControlMode::NoRetries);
-    let _ = acquire(4);
+    let _ = (0..4).filter(|_| control.reserve(FailureKind::Transient, &Instant::ZERO).is_some()).count();
     controls.set("api", ControlSetting::new(ControlMode::Off, Ratio::percent(50)));
     let _ = acquire(10);
-    let _ = controls.budget("later", Unlimited);
+    let _ = controls.control("later");
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
-    for (cause, rejections) in [("budget", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
+    for (cause, rejections) in [("guards", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
         assert_eq!(values[&key("control_rejections_total", cause)], rejections, "{cause}");
     }
     for (mode, is) in [("enforced", 0.0), ("observed", 0.0), ("off", 1.0), ("no-retries", 0.0)] {
@@ -127,7 +159,7 @@ fn an_admission_is_collected_with_the_given_clock() {
 fn a_change_emits_one_event_and_collecting_emits_none() {
     let (logs, clock, controls) = (Logs::default(), VirtualClock::new(), RetryControls::new());
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
-    let _ = controls.budget("api", Unlimited);
+    let _ = controls.control("api");
     let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker)).controls(&controls);
     let events = || {
         logs.during(|| (0..3).for_each(|_| gauges.record()));
@@ -140,8 +172,7 @@ fn a_change_emits_one_event_and_collecting_emits_none() {
     };
     assert_eq!(events(), [format!("WARN|breaker changed|{}", fields("open", "closed", "consecutive", 1))]);
     clock.advance(ms(60_000));
-    let permit = breaker.admit(&clock.now()).unwrap();
-    breaker.record(permit, &Outcome::Success, &clock.now());
+    record(&breaker, &Outcome::Success, &clock);
     assert_eq!(events(), [format!("INFO|breaker changed|{}", fields("closed", "open", "probes", 2))]);
     controls.apply("api=observed 25%").unwrap();
     assert_eq!(events(), [r#"WARN|operator control changed|target_name="api" setting="observed 25%" was="enforced""#]);
@@ -151,18 +182,18 @@ fn a_change_emits_one_event_and_collecting_emits_none() {
 }
 
 /// The values of the metrics of guards by key: keys with a budget, budgets without a retry left, fewest retries left,
-/// keys with a breaker, breakers that reject.
+/// keys with a breaker, breakers that let no call start.
 fn keyed(metrics: &Metrics, gauges: &Gauges<VirtualClock>, target: &str) -> [Option<f64>; 5] {
     metrics.during(|| gauges.record());
     let values = metrics.values(target);
     [
-        ("guards", "budget"),
-        ("budgets_exhausted", ""),
-        ("budget_left", ""),
-        ("guards", "breaker"),
-        ("breakers_rejecting", ""),
+        ("keyed_guards", "budget"),
+        ("guards_exhausted", "budget"),
+        ("guard_left", "budget"),
+        ("keyed_guards", "breaker"),
+        ("guards_holding", "breaker"),
     ]
-    .map(|(name, label)| values.get(&key(&format!("keyed_{name}"), label)).copied())
+    .map(|(name, guard)| values.get(&key(name, guard)).copied())
 }
 
 fn two_retries() -> Tokens {
@@ -176,18 +207,17 @@ fn one_failure() -> CircuitBreaker {
 #[test]
 fn guards_by_key_are_told_without_their_keys() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
-    let budgets: Arc<Keyed<String, Tokens>> = Arc::new(Keyed::budgets(two_retries));
-    let breakers: Arc<Keyed<String, CircuitBreaker>> = Arc::new(Keyed::breakers(one_failure));
-    let gauges = Gauges::with_clock(clock.clone())
-        .keyed_budgets("hosts", Arc::clone(&budgets))
-        .keyed_breakers("hosts", Arc::clone(&breakers));
+    let budgets: Arc<Keyed<String, Tokens>> = Arc::new(Keyed::guards(two_retries));
+    let breakers: Arc<Keyed<String, CircuitBreaker>> = Arc::new(Keyed::guards(one_failure));
+    let gauges =
+        Gauges::with_clock(clock.clone()).keyed("hosts", Arc::clone(&budgets)).keyed("hosts", Arc::clone(&breakers));
     let seen = || keyed(&metrics, &gauges, "hosts").map(Option::unwrap);
     // Only those are there that keys without a place would share.
     assert_eq!(seen(), [0.0, 0.0, 2.0, 0.0, 0.0]);
     let budget = budgets.of("down", clock.now());
     let _ = budgets.of("up", clock.now());
     for (left, exhausted) in [(1.0, 0.0), (0.0, 1.0)] {
-        let _ = budget.try_acquire(FailureKind::Transient, &clock.now());
+        let _ = budget.reserve(FailureKind::Transient, &clock.now());
         assert_eq!(seen(), [2.0, exhausted, left, 0.0, 0.0]);
     }
     let _ = breakers.of("up", clock.now());
@@ -206,8 +236,8 @@ fn guards_by_key_are_told_without_their_keys() {
 fn the_guard_that_keys_without_a_place_share_is_told() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
     let one = NonZeroUsize::MIN;
-    let breakers: Arc<Keyed<u32, CircuitBreaker>> = Arc::new(Keyed::breakers(one_failure).max_keys(one));
-    let gauges = Gauges::with_clock(clock.clone()).keyed_breakers("hosts", Arc::clone(&breakers));
+    let breakers: Arc<Keyed<u32, CircuitBreaker>> = Arc::new(Keyed::guards(one_failure).max_keys(one));
+    let gauges = Gauges::with_clock(clock.clone()).keyed("hosts", Arc::clone(&breakers));
     let in_use = breakers.of(&1, clock.now());
     record_failure(&breakers.of(&2, clock.now()), &clock);
     assert_eq!(keyed(&metrics, &gauges, "hosts"), [None, None, None, Some(1.0), Some(1.0)]);
@@ -261,57 +291,31 @@ fn the_guards_of_a_retrier_s_targets_are_told_under_its_name() {
     // A listener that is added later does not separate the guards.
     fail_to(&both.on_event(|_| {}), "down", &clock);
     assert_eq!(keyed(&metrics, &gauges, "api"), [Some(1.0), Some(0.0), Some(2.0), Some(1.0), Some(1.0)]);
-    // Those that all targets share are for `budget` and `breaker`.
-    let shared = Retrier::new(Policy::DEFAULT).named("shared").shared_budget(Arc::new(Unlimited));
+    // Those that all targets share are for `guard`.
+    let shared = Retrier::new(Policy::DEFAULT).named("shared").shared_guard(Arc::new(two_retries()));
     let gauges = Gauges::with_clock(clock).targets(&shared);
     assert_eq!(keyed(&metrics, &gauges, "shared"), [None; 5]);
 }
 
-/// The quiet periods of an HTTP client: keys, armed, waiting, and the calls that waited, were rejected or observed.
-fn quiet(metrics: &Metrics, gauges: &Gauges<VirtualClock>) -> [Option<f64>; 6] {
-    metrics.during(|| gauges.record());
-    let values = metrics.values("api");
-    [
-        ("keyed_guards", "quiet"),
-        ("quiet_armed", ""),
-        ("quiet_waiting", ""),
-        ("quiet_calls_total", "waited"),
-        ("quiet_calls_total", "rejected"),
-        ("quiet_calls_total", "would_have_held"),
-    ]
-    .map(|(name, label)| values.get(&key(name, label)).copied())
-}
-
 #[test]
-fn the_quiet_periods_of_keys_are_told_and_their_totals_outlive_them() {
-    for (mode, want) in [(LimiterMode::FailFast, [0.0, 1.0, 0.0]), (LimiterMode::Observe, [0.0, 0.0, 1.0])] {
+fn a_quiet_period_shows_its_pauses_and_the_calls_that_it_held() {
+    for (max_waiting, held) in [(5, [1.0, 1.0, 0.0]), (0, [0.0, 0.0, 1.0])] {
         let (metrics, clock) = (Metrics::new(), VirtualClock::new());
-        let model = QuietPeriod::builder().mode(mode).build().unwrap();
-        let retrier = Retrier::new(policy!(zero().max_attempts(1))).named("api").quiet_period(model);
-        // A clone of the retrier before the client was made.
-        let gauges = Gauges::with_clock(clock.clone()).targets(&retrier);
-        assert_eq!(quiet(&metrics, &gauges), [None; 6], "no client has keys");
+        let quiet = Arc::new(QuietPeriod::builder().max_waiting(max_waiting).build().unwrap());
+        let gauges = Gauges::with_clock(clock.clone()).quiet_period("api", Arc::clone(&quiet));
         let hint = Outcome::throttled(Some(ServerHint::AtLeast(ms(10_000))));
-        let call = |outcome: Outcome| {
-            let mut call = PollRetry::new(&retrier, clock.clone()).quiet_by_key();
-            if let Poll::Ready(Ok(_)) = call.poll_begin_at(|_| 7, &mut Context::from_waker(Waker::noop())) {
-                call.answered_at(&outcome, &outcome, |_| 7);
-                match outcome {
-                    Outcome::Success => call.succeeded(),
-                    _ => assert!(call.failed::<()>(outcome, None).is_some()),
-                }
-            }
-        };
-        call(hint);
-        call(Outcome::Success);
-        let [waited, rejected, observed] = want.map(Some);
-        assert_eq!(quiet(&metrics, &gauges), [Some(1.0), Some(1.0), Some(0.0), waited, rejected, observed], "{mode:?}");
-        clock.advance(ms(10_001));
-        // Fifty answers later it is at rest, and removed.
-        for _ in 0..60 {
-            clock.advance(ms(2_000));
-            call(Outcome::Success);
-        }
-        assert_eq!(quiet(&metrics, &gauges), [Some(0.0), Some(0.0), Some(0.0), waited, rejected, observed], "{mode:?}");
+        quiet.settle(Permit::NONE, End::Made(&hint), &clock.now());
+        let _ = ask(&*quiet, &clock);
+        metrics.during(|| gauges.record());
+        let values = metrics.values("api");
+        let seen = [
+            ("quiet_waiting", ""),
+            ("quiet_calls_total", "waited"),
+            ("quiet_calls_total", "rejected"),
+            ("quiet_pauses_total", ""),
+            ("guards_holding", "quiet"),
+        ]
+        .map(|(name, label)| values[&key(name, label)]);
+        assert_eq!(seen, [held[0], held[1], held[2], 1.0, 1.0], "{max_waiting}");
     }
 }

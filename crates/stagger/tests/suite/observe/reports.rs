@@ -48,7 +48,7 @@ fn a_call_rejected_by_the_breaker_counts_no_attempt() {
     let retrier =
         Retrier::new(POLICY).named("it").breaker(RecordingBreaker::open(Duration::MAX)).on_event(observe::metrics());
     let error = metrics.during(|| retrier.blocking(|| Err::<(), _>("no")).unwrap_err());
-    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::BREAKER, 0));
     let value = recorded(&metrics);
     assert_eq!((value("attempts_total", ""), value("stops_total", "breaker")), (0.0, 1.0));
 }
@@ -66,7 +66,7 @@ async fn hedges_are_counted_as_launched_won_or_rejected() {
                 Ok::<_, &str>(())
             }
         };
-        let report = hedge::hedge(&policy, operation).budget(&budget).with_report().await;
+        let report = hedge::hedge(&policy, operation).guard(&budget).with_report().await;
         logs.during(|| metrics.during(|| observe::record_hedged("it", &report)));
     };
     call(RecordingBudget::new(9), 0).await;

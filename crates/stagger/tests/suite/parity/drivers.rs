@@ -10,7 +10,7 @@ use stagger::observe::{Action, Event};
 use stagger::queue::{GaveUp, GiveUpReason, Job, Queued, RetryQueue};
 use stagger::testing::VirtualClock;
 use stagger::time::Sleep;
-use stagger::{Cause, Error, Guards, PollRetry, Retrier, StopReason, blocking};
+use stagger::{Cause, Error, PollRetry, Retrier, StopReason, blocking};
 
 use super::Case;
 use super::script::{Completion, DecisionRecord, Trace, check};
@@ -51,10 +51,7 @@ pub(crate) fn blocking(case: &Case<'_>) -> Trace {
     });
     let call = call.timer(clock.clone()).seed(case.seed).validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
-        (Some(budget), Some(breaker)) => {
-            let guards = Guards::none().budget(&**budget).breaker(&**breaker);
-            call.guards(guards).on_event(listen).run()
-        }
+        (Some(budget), Some(breaker)) => call.guard(&**breaker).guard(&**budget).on_event(listen).run(),
         _ => call.on_event(listen).detailed().run(),
     };
     trace(records.into_inner(), result, calls.get())
@@ -72,10 +69,7 @@ pub(crate) async fn retry<W: Environment>(case: &Case<'_>, environment: &W) -> T
     });
     let call = call.seed(case.seed).validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
-        (Some(budget), Some(breaker)) => {
-            let guards = Guards::none().budget(&**budget).breaker(&**breaker);
-            call.guards(guards).on_event(listen).await
-        }
+        (Some(budget), Some(breaker)) => call.guard(&**breaker).guard(&**budget).on_event(listen).await,
         _ => call.on_event(listen).detailed().await,
     };
     trace(records.into_inner(), result, calls.get())
@@ -91,7 +85,7 @@ fn retrier(case: &Case<'_>) -> (Retrier, Records) {
         .classify(Fail::outcome)
         .on_event(move |event| listener.lock().unwrap().push(record(event)));
     if let (Some(budget), Some(breaker)) = case.guards() {
-        retrier = retrier.shared_budget(budget).shared_breaker(breaker);
+        retrier = retrier.shared_guard(breaker).shared_guard(budget);
     }
     (retrier, records)
 }
@@ -172,7 +166,7 @@ pub(crate) async fn poll_retry<W: Environment>(case: &Case<'_>, environment: &W)
     let result = loop {
         if let Err(rejected) = poll_fn(|cx| call.poll_begin(cx)).await {
             let last = last_error.map_or(Cause::Rejected(rejected), Cause::Operation);
-            break Err(call.error(StopReason::Breaker, last));
+            break Err(call.error(StopReason::BREAKER, last));
         }
         let scripted = case.script.attempt(calls);
         calls += 1;

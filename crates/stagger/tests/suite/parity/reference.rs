@@ -5,7 +5,7 @@ use core::time::Duration;
 use stagger::guard::Permits;
 use stagger::machine::{Decision, RetryMachine, RetryState};
 use stagger::observe::Action;
-use stagger::{Guards, Instant, StopReason};
+use stagger::{Guard, Guards, Instant, StopReason};
 
 use super::Case;
 use super::script::{Completion, DecisionRecord, Trace};
@@ -18,10 +18,11 @@ pub(crate) fn reference_trace(case: &Case<'_>, resolution: Duration) -> Trace {
 /// Returns the trace of a call that decides for a timer of this resolution and wakes up at multiples of `tick`.
 pub(crate) fn reference_trace_on_ticks(case: &Case<'_>, resolution: Duration, tick: Duration) -> Trace {
     let (budget, breaker) = case.guards();
-    let mut guards = Guards::none();
-    if let (Some(budget), Some(breaker)) = (&budget, &breaker) {
-        guards = guards.budget(&**budget).breaker(&**breaker);
-    }
+    let list: Vec<&dyn Guard> = match (&budget, &breaker) {
+        (Some(budget), Some(breaker)) => vec![&**breaker, &**budget],
+        _ => Vec::new(),
+    };
+    let guards = Guards::of(&list);
     let start = Instant::ZERO;
     let mut now = start;
     let mut state = RetryState::started(start);
@@ -78,12 +79,7 @@ pub(crate) fn reference_trace_on_ticks(case: &Case<'_>, resolution: Duration, ti
 impl DecisionRecord {
     fn new(action: Action, retry: &RetryMachine<'_>, now: Instant, guards: &Guards<'_>) -> Self {
         let elapsed = retry.elapsed(now).unwrap();
-        Self {
-            attempt: retry.attempt(),
-            action,
-            elapsed,
-            budget_left: guards.budget.and_then(stagger::Budget::available),
-        }
+        Self { attempt: retry.attempt(), action, elapsed, budget_left: guards.available() }
     }
 }
 

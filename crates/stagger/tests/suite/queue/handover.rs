@@ -145,7 +145,7 @@ fn a_queue_decides_by_the_outcome_that_the_item_had_in_the_batch() {
 fn an_item_that_was_not_attempted_waits_and_counts_no_attempt() {
     let clock = VirtualClock::new();
     let breaker = Arc::new(RecordingBreaker::open(ms(50)));
-    let open = || Retrier::new(BATCH).shared_breaker(breaker.clone());
+    let open = || Retrier::new(BATCH).shared_guard(breaker.clone());
     let mut queue = Queue::with_timer(clock.clone(), DOUBLING);
     queue.push("tried", Duration::ZERO).unwrap();
     assert_eq!(fail_next(&mut queue, &clock), (1, ms(0), None));
@@ -156,7 +156,7 @@ fn an_item_that_was_not_attempted_waits_and_counts_no_attempt() {
     let result = all_fail(batch, Outcome::TRANSIENT);
     assert!(result.items.iter().all(|item| matches!(item, ItemResult::NotAttempted(_))));
     for failed in result.into_failed() {
-        assert_eq!(failed.stop, StopReason::Breaker);
+        assert_eq!(failed.stop, StopReason::BREAKER);
         queue.push_from_batch(failed).unwrap();
     }
     assert_eq!(clock.elapsed(), ms(30));
@@ -174,7 +174,7 @@ fn a_batch_of_retries_is_charged_to_the_budget_and_a_mixed_one_is_not() {
     let clock = VirtualClock::new();
     for (new, budget_left, attempted) in [(None, 0, false), (None, 1, true), (Some(("b", "new")), 0, true)] {
         let budget = Arc::new(RecordingBudget::new(budget_left));
-        let retrier = Retrier::new(BATCH.to_builder().max_attempts(1).build().unwrap()).shared_budget(budget.clone());
+        let retrier = Retrier::new(BATCH.to_builder().max_attempts(1).build().unwrap()).shared_guard(budget.clone());
         let mut queue = Queue::with_timer(clock.clone(), DOUBLING);
         queue.push("tried", Duration::ZERO).unwrap();
         fail_next(&mut queue, &clock);
@@ -183,7 +183,7 @@ fn a_batch_of_retries_is_charged_to_the_budget_and_a_mixed_one_is_not() {
             Messages::with_timer(clock.clone(), retrier, new).with_pending(due.into_iter().map(|one| (one.item, one)));
         let result = all_fail(batch, Outcome::TRANSIENT);
         let tried = result.items.last().unwrap();
-        let want = if attempted { StopReason::Attempts } else { StopReason::Budget };
+        let want = if attempted { StopReason::Attempts } else { StopReason::BUDGET };
         assert_eq!(tried.failed().unwrap().stop, want, "{new:?} with {budget_left}");
         assert_eq!(matches!(tried, ItemResult::GaveUp(_)), attempted);
         assert_eq!((budget.snapshot().retries_left, budget.in_flight()), (0, 0), "{new:?} with {budget_left}");
@@ -237,7 +237,7 @@ fn results_are_in_the_order_of_the_items_whenever_they_ended() {
 fn a_batch_is_taken_from_what_is_due_and_no_more() {
     let timer = PendingTimer::default();
     let budget = Arc::new(RecordingBudget::new(9));
-    let retrier = Retrier::new(DOUBLING).shared_budget(budget.clone());
+    let retrier = Retrier::new(DOUBLING).shared_guard(budget.clone());
     let mut queue = RetryQueue::with_timer(timer.clone(), retrier);
     assert_eq!(block_on(queue.next_batch(3)).map(|due| due.len()), None, "nothing is pending");
     for item in 0..4 {

@@ -86,7 +86,7 @@ fn an_interrupted_attempt_is_charged_and_reported_to_no_guard() {
     queue.restore(stored_before(2)).unwrap();
     assert_eq!((budget.snapshot().retries_left, budget.in_flight()), (0, 1));
     let gave_up = queue.restore(stored_before(2)).unwrap_err();
-    assert_eq!(gave_up.reason, GiveUpReason::Stop(StopReason::Budget));
+    assert_eq!(gave_up.reason, GiveUpReason::Stop(StopReason::BUDGET));
     assert_eq!(gave_up.item, stored_before(2), "unchanged, for another try or a dead-letter store");
     assert_eq!((budget.snapshot().recorded.len(), breaker.snapshot().recorded.len()), (0, 0));
     drop(queue);

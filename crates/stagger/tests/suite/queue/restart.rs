@@ -133,7 +133,7 @@ fn listeners_hear_of_an_item_that_is_given_up_when_it_is_restored() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let events = Arc::clone(&heard);
     let retrier = Retrier::new(POLICY)
-        .shared_budget(budget)
+        .shared_guard(budget)
         .on_event(move |event| events.lock().unwrap().push((event.attempt, event.action)));
     let after = |attempts| {
         let mut queue = RetryQueue::with_timer(VirtualClock::new(), POLICY);
@@ -153,7 +153,7 @@ fn listeners_hear_of_an_item_that_is_given_up_when_it_is_restored() {
     queue.restore(after(3)).unwrap_err();
     queue.restore(after(2)).unwrap_err();
     let stopped = |attempt, reason| (attempt, Action::Stop(reason));
-    assert_eq!(*heard.lock().unwrap(), [stopped(3, StopReason::Attempts), stopped(2, StopReason::Budget)]);
+    assert_eq!(*heard.lock().unwrap(), [stopped(3, StopReason::Attempts), stopped(2, StopReason::BUDGET)]);
 }
 
 /// Otherwise a call that began before the process started could exceed its time limit.
@@ -171,7 +171,7 @@ fn restore_acquires_a_permit_or_returns_the_item_unchanged() {
     let pending: Vec<_> = queue.into_pending().collect();
 
     let budget = Arc::new(RecordingBudget::new(2));
-    let queue = || RetryQueue::with_timer(VirtualClock::new(), Retrier::new(POLICY).shared_budget(budget.clone()));
+    let queue = || RetryQueue::with_timer(VirtualClock::new(), Retrier::new(POLICY).shared_guard(budget.clone()));
     let mut restored = queue();
     for pending in &pending[..3] {
         // The new item needs no permit for its first attempt.
@@ -179,7 +179,7 @@ fn restore_acquires_a_permit_or_returns_the_item_unchanged() {
     }
     let (mut full, last) = (queue().capacity(0), pending[3]);
     for (queue, reason) in
-        [(&mut restored, GiveUpReason::Stop(StopReason::Budget)), (&mut full, GiveUpReason::Stop(StopReason::Budget))]
+        [(&mut restored, GiveUpReason::Stop(StopReason::BUDGET)), (&mut full, GiveUpReason::Stop(StopReason::BUDGET))]
     {
         let stopped = queue.restore(last).unwrap_err();
         assert_eq!((stopped.item, stopped.reason, stopped.attempts), (last, reason, 1));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub(crate) use clocks::{CountingClock, EarlyTimer};
 pub(crate) use fail::Fail;
-pub(crate) use guards::{RecordingBreaker, RecordingBudget};
+pub(crate) use guards::{Bulkhead, HoldsOnce, RecordingBreaker, RecordingBudget, Traced};
 use stagger::{Policy, Retrier};
 pub(crate) use stagger_kit::{PanickingTimer, PendingTimer, assert_uniform, poll_times};
 
@@ -21,7 +21,7 @@ pub(crate) const fn nanos(n: u64) -> Duration {
     Duration::from_nanos(n)
 }
 
-/// Creates a retrier with these guards.
+/// Creates a retrier with these guards: the breaker is asked first.
 pub(crate) fn guarded(policy: Policy, budget: &Arc<RecordingBudget>, breaker: &Arc<RecordingBreaker>) -> Retrier {
-    Retrier::new(policy).shared_budget(budget.clone()).shared_breaker(breaker.clone())
+    Retrier::new(policy).shared_guard(breaker.clone()).shared_guard(budget.clone())
 }

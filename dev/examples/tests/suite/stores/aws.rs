@@ -129,7 +129,7 @@ async fn a_permanent_error_of_aws_is_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn two_aws_clients_share_a_budget() {
     let tokens = tokens(15);
-    let retries = retries(Retrier::new(POLICY).shared_budget(tokens));
+    let retries = retries(Retrier::new(POLICY).shared_guard(tokens));
     let servers = [script(&[FAILED]), script(&[FAILED])];
     let clients = [0, 1].map(|number: usize| client(&servers[number], retries.clone()));
     for client in clients.iter().cycle().take(10) {
@@ -143,7 +143,7 @@ async fn two_aws_clients_share_a_budget() {
 async fn a_success_of_an_aws_client_refills_the_budget() {
     let tokens = tokens(5);
     let server = Server::start(|number| if number % 2 == 0 { FAILED } else { OK });
-    let client = client(&server, retries(Retrier::new(POLICY).shared_budget(tokens)));
+    let client = client(&server, retries(Retrier::new(POLICY).shared_guard(tokens)));
     for _ in 0..3 {
         call(&client).await.unwrap();
     }
@@ -231,7 +231,7 @@ async fn retries_that_are_an_interceptor_only_are_an_error() {
 #[tokio::test(start_paused = true)]
 async fn a_retrier_around_an_aws_client_classifies_its_errors() {
     let tokens = tokens(15);
-    let api = Retrier::new(POLICY).classify(outcome::<GetCallerIdentityError>).shared_budget(tokens);
+    let api = Retrier::new(POLICY).classify(outcome::<GetCallerIdentityError>).shared_guard(tokens);
     for (reply, requests) in [(THROTTLED, 4), (SLOW_DOWN, 1), (INVALID, 1)] {
         let server = Server::start(move |_| reply);
         let client = Client::from_conf(config(&server).retry_config(RetryConfig::disabled()).build());

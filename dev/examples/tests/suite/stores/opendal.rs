@@ -84,7 +84,7 @@ async fn a_body_of_opendal_that_breaks_off_is_an_error_of_the_read() {
 #[tokio::test(start_paused = true)]
 async fn two_stores_of_opendal_share_a_budget() {
     let tokens = tokens(15);
-    let retrier = Retrier::new(POLICY).shared_budget(tokens);
+    let retrier = Retrier::new(POLICY).shared_guard(tokens);
     let servers = [script(&[SLOW_DOWN]), script(&[SLOW_DOWN])];
     let stores = [0, 1].map(|number: usize| store(&servers[number], retrier.clone()));
     for store in stores.iter().cycle().take(10) {

@@ -1,9 +1,8 @@
 use core::time::Duration;
-use std::sync::Arc;
 
 use stagger::breaker::{CircuitBreaker, Window as BreakerWindow};
 use stagger::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
-use stagger::{Budget, Policy, Ratio, Retrier, Seed};
+use stagger::{Guard, Policy, Ratio, Retrier, Seed};
 use stagger_sim::outage::ProcessGuards;
 
 use super::super::draws::Draws;
@@ -81,18 +80,18 @@ impl GuardSettings {
 
 /// What takes a budget.
 trait Guarded: Sized {
-    fn with(self, budget: impl Budget + 'static) -> Self;
+    fn with(self, budget: impl Guard + 'static) -> Self;
 }
 
 impl Guarded for ProcessGuards {
-    fn with(self, budget: impl Budget + 'static) -> Self {
+    fn with(self, budget: impl Guard + 'static) -> Self {
         self.budget(budget)
     }
 }
 
 impl Guarded for Retrier {
-    fn with(self, budget: impl Budget + 'static) -> Self {
-        self.shared_budget(Arc::new(budget))
+    fn with(self, budget: impl Guard + 'static) -> Self {
+        self.budget(budget)
     }
 }
 
@@ -123,7 +122,7 @@ impl BudgetSettings {
 
     /// Adds the budget; settings that are not valid add none.
     fn guard<G: Guarded>(self, guarded: G, seed: Seed) -> G {
-        fn add<G: Guarded, E>(guarded: G, budget: Result<impl Budget + 'static, E>) -> G {
+        fn add<G: Guarded, E>(guarded: G, budget: Result<impl Guard + 'static, E>) -> G {
             match budget {
                 Ok(budget) => guarded.with(budget),
                 Err(_) => guarded,

@@ -232,7 +232,7 @@ impl World {
         let (mut log, now) = (self.log.borrow_mut(), self.time.now());
         match done {
             Ok(()) => log.successes.push([arrived, now]),
-            Err(error) if error.stop_reason() == StopReason::Breaker => log.rejected.push(now),
+            Err(error) if error.stop_reason() == StopReason::BREAKER => log.rejected.push(now),
             Err(_) => {}
         }
         self.unsettled.set(self.unsettled.get() - is_counted);

@@ -12,9 +12,9 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use stagger::time::{Clock, SystemClock};
 use stagger_core::budget::{Tokens, TokensBuilder, TokensState};
-use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::guard::{End, Now, Permit};
 use stagger_core::text::Rate;
-use stagger_core::{Budget, FailureKind, Instant, Outcome};
+use stagger_core::{FailureKind, Guard, Instant};
 use stagger_terminal::output::error::CliError;
 
 /// How long a run waits for the lock. A use takes much less than a millisecond, so a holder that keeps it longer was
@@ -270,18 +270,18 @@ impl MachineBudget {
     }
 }
 
-impl Budget for MachineBudget {
-    fn try_acquire(&self, kind: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        // There is nothing to release for a retry that no budget has granted.
-        self.with(|tokens, now| tokens.try_acquire(kind, &now)).unwrap_or(Some(BudgetPermit::NONE))
+impl Guard for MachineBudget {
+    fn name(&self) -> &'static str {
+        "budget"
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        self.with(|tokens, now| tokens.record(permit, outcome, &now));
+    fn reserve(&self, kind: FailureKind, _: &dyn Now) -> Option<Permit> {
+        // There is nothing to give back for a retry that no budget has granted.
+        self.with(|tokens, now| tokens.reserve(kind, &now)).unwrap_or(Some(Permit::NONE))
     }
 
-    fn release(&self, permit: BudgetPermit) {
-        self.with(|tokens, _| tokens.release(permit));
+    fn settle(&self, permit: Permit, end: End<'_>, _: &dyn Now) {
+        self.with(|tokens, now| tokens.settle(permit, end, &now));
     }
 }
 
@@ -305,6 +305,8 @@ pub(super) fn time_of_one(rate: Rate) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use stagger_core::Outcome;
+
     use super::*;
     use crate::run::args::RunArgs;
 
@@ -348,11 +350,11 @@ mod tests {
         for step in 0..1_000 {
             assert_eq!(ours.available(), library.available(), "step {step}");
             if step % 7 == 6 {
-                ours.record(BudgetPermit::NONE, &Outcome::Success, &now);
-                library.record(BudgetPermit::NONE, &Outcome::Success, &now);
+                ours.settle(Permit::NONE, End::Made(&Outcome::Success), &now);
+                library.settle(Permit::NONE, End::Made(&Outcome::Success), &now);
             } else {
-                let granted = ours.try_acquire(FailureKind::Transient, &now).is_some();
-                assert_eq!(granted, library.try_acquire(FailureKind::Transient, &now).is_some(), "step {step}");
+                let granted = ours.reserve(FailureKind::Transient, &now).is_some();
+                assert_eq!(granted, library.reserve(FailureKind::Transient, &now).is_some(), "step {step}");
             }
         }
     }

@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Instant;
 
 use stagger::control::RetryControls;
-use stagger_core::budget::{ControlledBudget, RetryControl};
-use stagger_core::guard::{BudgetPermit, Now};
+use stagger_core::FailureKind;
+use stagger_core::budget::{Controlled, RetryControl};
+use stagger_core::guard::{End, Guard, Now, Permit};
 use stagger_core::text::Rate;
-use stagger_core::{Budget, FailureKind, Outcome};
 use stagger_redis::{Fleet, FleetEvent, FleetSnapshot, SharedTokens};
 use stagger_terminal::output::error::CliError;
 use tokio::runtime::{Builder, Runtime};
@@ -42,8 +42,8 @@ pub(crate) struct FleetBudget {
 
 #[derive(Debug)]
 struct Open {
-    tokens: SharedTokens,
-    budget: ControlledBudget<SharedTokens, Arc<RetryControl>>,
+    budget: Controlled<Arc<SharedTokens>, Arc<RetryControl>>,
+    control: Arc<RetryControl>,
     fleet: Fleet,
     runtime: Runtime,
 }
@@ -86,9 +86,10 @@ impl FleetBudget {
             None => tokens,
         };
         let tokens = tokens.build().map_err(wrong)?;
-        let budget = controls.budget(TARGET, tokens.clone());
+        let control = controls.control(TARGET);
+        let budget = Controlled::new(Arc::new(tokens), Arc::clone(&control));
         drop(entered);
-        Ok(Self { open: Some(Open { tokens, budget, fleet, runtime }), warning })
+        Ok(Self { open: Some(Open { budget, control, fleet, runtime }), warning })
     }
 
     /// Returns what the user must be told, once.
@@ -98,6 +99,16 @@ impl FleetBudget {
 }
 
 impl Open {
+    /// Reserves a retry, if the control grants one, too.
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
+        let permit = self.budget.reserve(kind, now)?;
+        if self.control.reserve(kind, now).is_none() {
+            self.budget.settle(permit, End::NeverMade, now);
+            return None;
+        }
+        Some(permit)
+    }
+
     /// Waits until it is true, for a time that suits a decision.
     fn wait_until(&self, is_true: impl Fn(&FleetSnapshot) -> bool) {
         let begun = Instant::now();
@@ -107,33 +118,31 @@ impl Open {
     }
 }
 
-impl Budget for FleetBudget {
+impl Guard for FleetBudget {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
     /// The attempt that has failed has usually taken longer than the first reply, so that there is nothing to wait for.
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+    fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
         let open = self.open.as_ref()?;
         open.wait_until(|seen| seen.answered > 0 || seen.losses > 0);
         let before = open.fleet.snapshot();
-        if let Some(permit) = open.budget.try_acquire(kind, now) {
+        if let Some(permit) = open.reserve(kind, now) {
             return Some(permit);
         }
         if !before.is_leased {
             return None;
         }
         // The lease is used up, and the request has made the task ask for more.
-        let has_tokens = || open.tokens.available().is_some_and(|retries| retries > 0);
+        let has_tokens = || open.budget.guard().available().is_some_and(|retries| retries > 0);
         open.wait_until(|seen| has_tokens() || seen.answered > before.reports || !seen.is_leased);
-        if has_tokens() { open.budget.try_acquire(kind, now) } else { None }
+        if has_tokens() { open.reserve(kind, now) } else { None }
     }
 
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+    fn settle(&self, permit: Permit, end: End<'_>, now: &dyn Now) {
         if let Some(open) = &self.open {
-            open.budget.record(permit, outcome, now);
-        }
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        if let Some(open) = &self.open {
-            open.budget.release(permit);
+            open.budget.settle(permit, end, now);
         }
     }
 }
@@ -141,8 +150,8 @@ impl Budget for FleetBudget {
 /// Hands the lease back, so that other runs have it at once, and with it what a success has earned.
 impl Drop for FleetBudget {
     fn drop(&mut self) {
-        if let Some(Open { tokens, budget, fleet, runtime }) = self.open.take() {
-            drop((tokens, budget));
+        if let Some(Open { budget, fleet, runtime, .. }) = self.open.take() {
+            drop(budget);
             // Without a reply the lease returns by itself.
             let _ = runtime.block_on(async { timeout(LONGEST_END, fleet.close()).await });
             runtime.shutdown_background();

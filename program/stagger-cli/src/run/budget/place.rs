@@ -1,7 +1,6 @@
 use core::fmt;
 
-use stagger_core::guard::{BudgetPermit, Now};
-use stagger_core::{Budget, FailureKind, Outcome};
+use stagger_core::Guard;
 use stagger_terminal::output::error::CliError;
 
 use super::file::MachineBudget;
@@ -165,26 +164,13 @@ impl SharedBudget {
         }
     }
 
-    fn budget(&self) -> &dyn Budget {
+    /// Returns the budget as a guard.
+    pub(crate) fn guard(&self) -> &dyn Guard {
         match self {
             Self::Machine(budget) => budget,
             #[cfg(feature = "fleet")]
             Self::Fleet(budget) => budget,
         }
-    }
-}
-
-impl Budget for SharedBudget {
-    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
-        self.budget().try_acquire(kind, now)
-    }
-
-    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.budget().record(permit, outcome, now);
-    }
-
-    fn release(&self, permit: BudgetPermit) {
-        self.budget().release(permit);
     }
 }
 

@@ -144,7 +144,7 @@ fn stop_text(
         }
         (StopReason::Deadline, None) => format!("giving up: --time-limit {limit} would be exceeded"),
         (StopReason::Hint, None) => format!("giving up: retry-after exceeds max-hint {limit}"),
-        (StopReason::Budget, None) => "giving up: the shared retry budget is used up".to_owned(),
+        (StopReason::BUDGET, None) => "giving up: the shared retry budget is used up".to_owned(),
         (stop, None) => format!("giving up: {stop}"),
     }
 }

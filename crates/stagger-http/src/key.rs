@@ -1,13 +1,42 @@
-//! Which requests wait together when a server asks for quiet: those to one origin with the same credentials.
+//! Keys for the guards of a client: which of its requests share a budget, a breaker, a quiet period or a guard of your
+//! own.
+//!
+//! A client has the guards of its retrier once for each key: a server that is down, a customer whose quota is used up
+//! or a route that is limited does not stop the other requests. By default the key is the [`origin`]. `guards_by` of
+//! the tower layer and the reqwest middleware takes another one: that of the [`credentials`], or any function of the
+//! request's head.
+//!
+//! ```
+//! # #[cfg(all(feature = "tower", feature = "tokio"))] {
+//! use stagger::guard::QuietPeriod;
+//! use stagger::{Policy, Retrier};
+//! use stagger_http::key;
+//! use stagger_http::tower::RetryLayer;
+//!
+//! let quiet = || Retrier::new(Policy::DEFAULT).guard(QuietPeriod::new());
+//! // The server limits each customer.
+//! let by_customer = RetryLayer::new(quiet()).guards_by(key::credentials);
+//! // The server limits each route.
+//! let by_route = RetryLayer::new(quiet()).guards_by(|request| format!("{} {}", request.method, request.uri.path()));
+//! # drop((by_customer, by_route));
+//! # }
+//! ```
+//!
+//! Up to 1,000 keys have guards of their own at a time, and further ones share some: see
+//! [`Keyed`](stagger::guard::Keyed). So let a key be one of few. Guards that are
+//! [shared](stagger::Retrier::shared_guard) serve all keys.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 use core::hash::{BuildHasher as _, Hash, Hasher};
 use std::hash::{DefaultHasher, RandomState};
 use std::sync::LazyLock;
 
 use http::HeaderMap;
+#[cfg(any(feature = "tower", test))]
+use http::{request, uri::Authority};
 
-use super::request::RequestHead;
+#[cfg(any(feature = "tower", test))]
+use crate::client::OriginOf;
 
 /// Hashes under a secret that each process draws, so that a key reveals no credential.
 static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -34,18 +63,73 @@ const ACCOUNT_AND_SIGNATURE: [&str; 4] = ["aws", "goog1", "sharedkey", "sharedke
 /// Schemes whose value is a credential, whatever it looks like.
 const OPAQUE: [&str; 2] = ["basic", "bearer"];
 
-/// Returns the key of a request by its origin and credentials.
-pub(super) fn by_credentials(head: &impl RequestHead) -> u64 {
-    let mut hash = HashWriter(SECRET.build_hasher());
-    // Writing to a hasher does not fail.
-    let _ = head.write_target(&mut hash);
-    hash_credentials(head.headers(), &mut hash.0);
-    hash.0.finish()
+/// Returns the origin that a request is sent to: its scheme, host and port, such as `https://api.example:443`. The
+/// default key.
+#[must_use]
+pub fn origin(request: &impl Head) -> String {
+    OriginDisplay(request).to_string()
 }
 
-/// Returns the key for a value that the application chooses.
-pub(crate) fn hash_of(value: &impl Hash) -> u64 {
-    SECRET.hash_one(value)
+/// Returns the origin that a request is sent to, and a hash of its credentials: the user information of its URL, and
+/// the headers `Authorization`, `Proxy-Authorization`, `Cookie`, `x-api-key`, `api-key`, `apikey`, `x-goog-api-key`,
+/// `x-auth-token`, `x-access-token`, `private-token` and `ocp-apim-subscription-key`.
+///
+/// Of a signature, who has signed counts. The hash is under a secret of the process, so that a key reveals no
+/// credential. The query does not count.
+#[must_use]
+pub fn credentials(request: &impl Head) -> String {
+    let mut hash = SECRET.build_hasher();
+    request.user_info().hash(&mut hash);
+    hash_credentials(request.headers(), &mut hash);
+    format!("{} {:016x}", OriginDisplay(request), hash.finish())
+}
+
+/// The head of a request: [`http::request::Parts`] in the tower layer, `reqwest::Request` in the middleware for
+/// reqwest.
+///
+/// Sealed: it is implemented for these.
+pub trait Head: sealed::Head {}
+
+impl<H: sealed::Head> Head for H {}
+
+pub(crate) mod sealed {
+    use core::fmt;
+
+    use http::HeaderMap;
+
+    pub trait Head {
+        /// Writes the origin of the request.
+        fn write_origin(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        /// Returns the user name and the password of its URL.
+        fn user_info(&self) -> (&str, &str);
+        fn headers(&self) -> &HeaderMap;
+    }
+}
+
+#[cfg(any(feature = "tower", test))]
+impl sealed::Head for request::Parts {
+    fn write_origin(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&OriginOf { uri: &self.uri, headers: &self.headers }, f)
+    }
+
+    fn user_info(&self) -> (&str, &str) {
+        let authority = self.uri.authority().map_or("", Authority::as_str);
+        let (user_info, _) = authority.rsplit_once('@').unwrap_or(("", authority));
+        user_info.split_once(':').unwrap_or((user_info, ""))
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+}
+
+/// The origin of a request, found when it is written.
+pub(crate) struct OriginDisplay<'r, H>(pub(crate) &'r H);
+
+impl<H: sealed::Head> fmt::Display for OriginDisplay<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_origin(f)
+    }
 }
 
 fn hash_credentials(headers: &HeaderMap, hash: &mut DefaultHasher) {
@@ -83,32 +167,15 @@ fn hash_authorization(value: &str, hash: &mut DefaultHasher) {
     if has_signer { scheme.hash(hash) } else { value.hash(hash) }
 }
 
-/// Hashes what is written, however it is divided.
-pub(crate) struct HashWriter(DefaultHasher);
-
-impl fmt::Write for HashWriter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
-    }
-}
-
-impl HashWriter {
-    /// Writes an origin and the user information of its URL.
-    pub(crate) fn target(&mut self, origin: impl fmt::Display, user: &str, password: &str) -> fmt::Result {
-        write!(self, "{origin}\n{user}\n{password}\n")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use http::Request;
 
     use super::*;
 
-    fn key(uri: &str, headers: &[(&str, &str)]) -> u64 {
+    fn key(uri: &str, headers: &[(&str, &str)]) -> String {
         let request = headers.iter().fold(Request::get(uri), |request, (name, value)| request.header(*name, *value));
-        by_credentials(&request.body(()).unwrap().into_parts().0)
+        credentials(&request.body(()).unwrap().into_parts().0)
     }
 
     const URI: &str = "https://api.example/a";
@@ -163,5 +230,16 @@ mod tests {
         ];
         let keys: std::collections::HashSet<_> = requests.iter().map(|(uri, headers)| key(uri, headers)).collect();
         assert_eq!(keys.len(), requests.len());
+    }
+
+    #[test]
+    fn a_key_names_the_origin_and_reveals_no_credential() {
+        let request =
+            Request::get("https://me:pw@api.example/a").header("authorization", "Bearer one").body(()).unwrap();
+        let head = request.into_parts().0;
+        assert_eq!(origin(&head), "https://api.example:443");
+        let key = credentials(&head);
+        assert!(key.starts_with("https://api.example:443 "), "{key}");
+        assert!(["me", "pw", "one"].iter().all(|secret| !key["https://api.example:443 ".len()..].contains(secret)));
     }
 }

@@ -3,21 +3,77 @@
 //! `tokens capacity=500+breaker consecutive=3, window ratio=10%` is a list of two: items are separated by commas, the
 //! guards of one process by plus signs, and settings by spaces. Nothing within parentheses separates.
 
+mod breaker;
+mod budgets;
+mod lease;
+mod pacer;
+mod quiet;
+mod words;
+
 use core::fmt;
 use core::str::FromStr;
+use std::sync::Arc;
 
 use stagger_core::Seed;
+use stagger_core::guard::MAX_GUARDS;
 use stagger_core::text::nearest;
 use stagger_sim::outage::ProcessGuards;
 
-use super::guard_kinds::{AddGuard, KINDS, LEASE, Role, Words, split};
+pub(crate) use words::ratio;
+use words::{Words, split};
 
-/// Guards of a client process: at most a budget, a circuit breaker, a quiet period and a pacer.
+/// Adds a new guard to the guards of a process.
+type AddGuard = Arc<dyn Fn(ProcessGuards, Seed) -> ProcessGuards + Send + Sync>;
+
+/// A kind of guard, with the names of its settings.
+struct Kind {
+    keyword: &'static str,
+    settings: &'static [&'static str],
+    /// Creates the guard from its settings.
+    build: fn(&mut Words<'_>) -> Result<AddGuard, String>,
+}
+
+/// All kinds, in the order of the help text. A new one is a row here and a file with its settings.
+const KINDS: &[&Kind] = &[
+    &Kind { keyword: "none", settings: &[], build: |_| Ok(Arc::new(|process, _| process)) },
+    &budgets::TOKENS,
+    &budgets::WINDOW,
+    &budgets::LIFETIME,
+    &budgets::THROTTLE,
+    &budgets::CONCURRENT,
+    &budgets::ADAPTIVE,
+    &budgets::SUCCESS_RATE,
+    &breaker::BREAKER,
+    &quiet::QUIET,
+    &pacer::PACER,
+    &lease::LEASE,
+];
+
+/// Returns the kinds with their settings, for the help text.
+pub(super) fn settings_help() -> String {
+    const WIDTH: usize = 80;
+    let mut help = String::from("Settings of guards:");
+    for kind in KINDS.iter().filter(|kind| !kind.settings.is_empty()) {
+        let mut line = format!("  {:<13}", kind.keyword);
+        for (nth, setting) in kind.settings.iter().enumerate() {
+            let comma = if nth + 1 < kind.settings.len() { "," } else { "" };
+            if line.len() + 1 + setting.len() + comma.len() > WIDTH {
+                help.extend(["\n", &*line]);
+                line = " ".repeat(15);
+            }
+            line.extend([" ", setting, comma]);
+        }
+        help.extend(["\n", &*line]);
+    }
+    help
+}
+
+/// Guards of a client process, in the order in which they are asked.
 #[derive(Clone)]
 pub(crate) struct Guards {
     /// The guards as the user wrote them.
     pub(crate) text: String,
-    guards: Vec<(Role, AddGuard)>,
+    guards: Vec<AddGuard>,
     /// Whether the processes share a budget.
     pub(crate) has_lease: bool,
 }
@@ -25,7 +81,7 @@ pub(crate) struct Guards {
 impl Guards {
     /// Creates a process with new guards of this kind.
     pub(crate) fn process(&self, seed: Seed) -> ProcessGuards {
-        self.guards.iter().fold(ProcessGuards::none(), |process, (_, add)| add(process, seed))
+        self.guards.iter().fold(ProcessGuards::none(), |process, add| add(process, seed))
     }
 }
 
@@ -54,18 +110,16 @@ impl FromStr for Guards {
             let mut words = Words::parse(kind.keyword, settings)?;
             let add = (kind.build)(&mut words)?;
             words.finish(kind.settings)?;
-            let two = match kind.role {
-                Role::None => continue,
-                Role::Budget => "two budgets",
-                Role::Breaker => "two breakers",
-                Role::Quiet => "two quiet periods",
-                Role::Pacer => "two pacers",
-            };
-            if guards.guards.iter().any(|(role, _)| *role == kind.role) {
-                return Err(format!("`{text}` names {two}; keep one of them"));
+            if kind.keyword == lease::LEASE.keyword {
+                if guards.has_lease {
+                    return Err(format!("`{text}` names two leases; keep one of them"));
+                }
+                guards.has_lease = true;
             }
-            guards.guards.push((kind.role, add));
-            guards.has_lease |= kind.keyword == LEASE;
+            guards.guards.push(add);
+        }
+        if guards.guards.len() > MAX_GUARDS {
+            return Err(format!("`{text}` names more than {MAX_GUARDS} guards; keep the most important ones"));
         }
         Ok(guards)
     }
@@ -98,22 +152,20 @@ mod tests {
     }
 
     #[test]
-    fn guards_of_different_kinds_combine_but_two_of_one_do_not() {
-        let process = shown("tokens+breaker+quiet+pacer");
-        let kinds = ["Tokens", "CircuitBreaker", "QuietPeriod", "Pacer"];
-        assert!(kinds.iter().all(|kind| process.contains(kind)), "{process}");
-        assert_eq!(error("tokens+window"), "`tokens+window` names two budgets; keep one of them");
-        assert_eq!(error("tokens+lease"), "`tokens+lease` names two budgets; keep one of them");
-        assert_eq!(error("breaker+breaker"), "`breaker+breaker` names two breakers; keep one of them");
-        assert_eq!(error("quiet+pacer+quiet"), "`quiet+pacer+quiet` names two quiet periods; keep one of them");
-        assert_eq!(error("pacer+pacer"), "`pacer+pacer` names two pacers; keep one of them");
+    fn guards_are_asked_in_the_order_given() {
+        let process = shown("pacer+quiet+breaker+tokens+window");
+        let kinds = ["Pacer", "QuietPeriod", "CircuitBreaker", "Tokens", "Window"];
+        let places = kinds.map(|kind| process.find(kind).unwrap());
+        assert!(places.is_sorted(), "{process}");
+        assert_eq!(error("lease+quiet+lease"), "`lease+quiet+lease` names two leases; keep one of them");
+        assert!(error(&["tokens"; 7].join("+")).ends_with("names more than 6 guards; keep the most important ones"));
     }
 
     #[test]
     fn every_guard_keyword_is_accepted() {
         for kind in KINDS {
-            let process = shown(kind.keyword);
-            assert_eq!(process.contains("Some("), kind.role != Role::None, "{}: {process}", kind.keyword);
+            let is_empty = shown(kind.keyword) == shown("none");
+            assert_eq!(is_empty, kind.keyword == "none", "{}", kind.keyword);
         }
     }
 
@@ -163,13 +215,11 @@ mod tests {
             ("breaker probes=7", "probes: 7"),
             ("breaker probes=7 healthy-probes=3", "healthy_probes: 3"),
             ("breaker probe-wait=7s", "probe_wait: 7000000000"),
-            ("quiet mode=fail-fast", "mode: FailFast"),
             ("quiet trigger=hints-and-refusals", "trigger: HintsAndRefusals"),
             ("quiet max=7s", "max: 7000000000"),
             ("quiet max-wait=7s", "max_wait: Some(7000000000)"),
             ("quiet max-waiting=77", "max_waiting: 77"),
             ("quiet probe-wait=7s", "probe_wait: 7000000000"),
-            ("pacer mode=observe", "mode: Observe"),
             ("pacer max-wait=7s", "max_wait: Some(7000000000)"),
             ("pacer max-waiting=77", "max_waiting: 77"),
             ("lease tokens=700", "capacity: 700000000"),
@@ -187,7 +237,7 @@ mod tests {
 
     #[test]
     fn every_setting_of_every_kind_is_tried_above() {
-        let source = include_str!("guards.rs");
+        let source = include_str!("mod.rs");
         for kind in KINDS {
             for setting in kind.settings {
                 let text = format!("{} {setting}=", kind.keyword);
@@ -248,8 +298,7 @@ mod tests {
             ("breaker open=(exponential base=5s)", "breaker: the open time can be 0s"),
             ("breaker consecutive=0", "breaker: consecutive is 0, so it would never close"),
             ("quiet max=0s", "quiet: max 0s is outside the range: use more than 0s and at most 24h"),
-            ("quiet mode=block", "quiet: mode: unknown value `block`; expected one of wait, fail-fast, observe"),
-            ("pacer max-waiting=0", "pacer: max_waiting 0 is outside the range of 1 to 1000000"),
+            ("pacer mode=wait", "pacer: `mode` is not a setting; use max-wait or max-waiting"),
             (
                 "lease capacity=5",
                 "lease: `capacity` is not a setting; use tokens, initial, cost, reward, refill or expected",
