@@ -1,7 +1,8 @@
-//! The rules for database clients, against real servers.
+//! The rules for database clients, against real servers; and a guard of a user, in the simulator.
 
 #[cfg(test)]
 mod suite {
+    mod bulkhead;
     mod mariadb;
     mod postgres;
     mod recipes;

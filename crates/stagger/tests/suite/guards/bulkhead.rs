@@ -49,6 +49,28 @@ fn events(retrier: Retrier, bulkhead: &Arc<Bulkhead>, run: Run) -> (Vec<&'static
     (recorder.events().iter().map(|event| word(event.action)).collect(), clock.elapsed())
 }
 
+/// The bulkhead of the examples.
+#[path = "../../../../../dev/examples/bulkhead.rs"]
+mod recipe;
+
+#[test]
+fn the_bulkhead_of_the_examples_works_at_every_entry_point() {
+    const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(2).max_elapsed(ms(80)));
+    for (name, run) in RETRYING {
+        for (most, last, ended) in [(1, StopReason::Attempts, ms(10)), (0, FULL, ms(50))] {
+            let (recorder, clock) = (Recorder::new(), VirtualClock::new());
+            let bulkhead = Arc::new(recipe::Bulkhead::new(most, ms(50)));
+            let retrier = Retrier::new(POLICY).shared_guard(bulkhead.clone()).classify(Fail::outcome);
+            run(&retrier.on_event(recorder.listener()), &clock, Fail::TRANSIENT);
+            let stop = recorder.events().last().map(|event| event.action);
+            assert_eq!((stop, bulkhead.in_flight()), (Some(Action::Stop(last)), 0), "{name}, {most}");
+            // A queue keeps an item that is rejected, as long as the policy allows.
+            let longest = if name == "RetryQueue" { ms(90) } else { ended + ms(15) };
+            assert!((ended..=longest).contains(&clock.elapsed()), "{name}, {most}: {:?}", clock.elapsed());
+        }
+    }
+}
+
 #[test]
 fn attempts_of_every_entry_point_wait_for_a_place() {
     for (name, run) in RETRYING {
