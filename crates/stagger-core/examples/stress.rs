@@ -21,7 +21,9 @@ use stagger_core::budget::{
 };
 use stagger_core::guard::{Answer, Ask, End, Permit};
 use stagger_core::hedge::Latencies;
-use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio, Seed};
+use stagger_core::pacer::Pacer;
+use stagger_core::quiet::QuietPeriod;
+use stagger_core::{FailureKind, Guard, Instant, Outcome, Ratio, Seed, ServerHint};
 
 const THREADS: u64 = 4;
 
@@ -79,6 +81,31 @@ fn attempt(breaker: &CircuitBreaker, number: u64) {
     }
 }
 
+/// Makes an attempt, which leaves its place if it has to wait. Groups of calls are refused, now and then with a hint.
+fn place(guard: &dyn Guard, number: u64) {
+    let now = time(number);
+    match guard.ask(Ask::FIRST, Permit::NONE, &now) {
+        Answer::Go(permit) => {
+            let hint = if number % 1_000 == 0 { Some(ServerHint::AtLeast(Duration::from_millis(50))) } else { None };
+            let is_refused = number / 100 % 4 == 0;
+            let outcome = if is_refused { Outcome::throttled(hint) } else { Outcome::Success };
+            guard.settle(permit, End::Made(&outcome), &now);
+        }
+        Answer::Wait { permit, .. } => guard.settle(permit, End::NeverMade, &now),
+        Answer::No { .. } => {}
+    }
+}
+
+fn places(calls: u64) -> Result<(), Box<dyn Error>> {
+    let quiet = together("QuietPeriod", calls, QuietPeriod::new(), |it, n| place(it, n))?;
+    let pacer = together("Pacer", calls, Pacer::new(), |it, n| place(it, n))?;
+    let waiting = (quiet.snapshot(&time(calls)).waiting, pacer.snapshot().waiting);
+    if waiting != (0, 0) {
+        return Err(format!("places are left: {waiting:?}").into());
+    }
+    Ok(())
+}
+
 fn budgets(calls: u64) -> Result<(), Box<dyn Error>> {
     let refilled = Tokens::builder().refill(10, Duration::from_secs(1)).build()?;
     together("Tokens", calls, refilled, |it, n| call(it, n))?;
@@ -134,6 +161,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let calls = env::args().nth(1).map_or(Ok(10_000), |calls| calls.parse())?;
     budgets(calls)?;
     breakers(calls)?;
+    places(calls)?;
     together("Latencies", calls, Latencies::new(100), |it, n| {
         it.record(Duration::from_millis(n % 100));
         let _ = (it.quantile(Ratio::percent(95)), it.len());
