@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Files, Running, Seen, eventually, see, stagger, state, unpacked};
 
@@ -172,7 +172,9 @@ fn how_many_clients_gave_up_is_unknown_also_if_none_reconnects() {
     let client = format!("node --experimental-websocket --no-warnings {}", script.display());
     let run = measured(&see(&mut drill(&client, &["--horizon=2s", "--json"])));
     assert_eq!((&run["connected"], &run["attempts"], &run["gave_up"]), (&0.into(), &0.into(), &Value::Null), "{run}");
-    assert_eq!(run["measured"]["agreement"]["agrees"], false, "{run}");
+    // A run that a busy machine has shaped has no verdict.
+    let (agrees, warnings) = (&run["measured"]["agreement"]["agrees"], &run["measured"]["warnings"]);
+    assert!(*agrees == false || agrees.is_null() && *warnings != json!([]), "{run}");
 }
 
 #[test]
