@@ -35,7 +35,7 @@
 //! # async fn fleet() -> Result<(), stagger_redis::SettingsError> {
 //! let fleet = Fleet::builder("redis://127.0.0.1:6379", 8).namespace("shop").build()?;
 //! let quiet = fleet.quiet_period("payments").build()?;
-//! let retrier = Retrier::new(Policy::DEFAULT).named("payments").quiet_period(quiet);
+//! let retrier = Retrier::new(Policy::DEFAULT).named("payments").guard(quiet);
 //! # let _ = retrier;
 //! # Ok(())
 //! # }

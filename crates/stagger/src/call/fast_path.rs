@@ -5,7 +5,6 @@
 //! first failure makes up for what was skipped.
 
 use core::ops::Deref;
-use core::time::Duration;
 
 use stagger_core::guard::{Guard, Permits};
 use stagger_core::machine::{RetryMachine, RetryState};
@@ -30,22 +29,20 @@ pub(crate) struct FirstPermits<'a, G: Deref<Target: Guard>, C: Clock> {
     is_settled: bool,
 }
 
-/// Nothing but a nested call is slow without having to wait.
-const NESTED_CALL: Duration = Duration::from_nanos(1);
-
 impl<G: Deref<Target: Guard>, C: Clock> FirstPermits<'_, G, C> {
-    /// Asks the guards whether the attempt may start. If it has to wait, it does not start on the fast path.
+    /// Asks the guards whether the attempt may start. Returns whether it starts on the fast path: not if it has to wait,
+    /// nor if it is nested and guarded.
     ///
     /// # Errors
     /// The reason to stop, if a guard rejects it.
     #[inline]
-    pub(crate) fn ask(&mut self) -> Result<Duration, StopReason> {
+    pub(crate) fn ask(&mut self) -> Result<bool, StopReason> {
         if self.guards.is_unguarded() {
-            return Ok(Duration::ZERO);
+            return Ok(true);
         }
         // What a nested call asks depends on more than its guards.
         if scope::depth() > 0 {
-            return Ok(NESTED_CALL);
+            return Ok(false);
         }
         let (start, clock) = (self.start, self.clock);
         let wait = self.guards.ask_first(&mut self.permits, || match start {
@@ -53,7 +50,7 @@ impl<G: Deref<Target: Guard>, C: Clock> FirstPermits<'_, G, C> {
             None => clock.now(),
         })?;
         self.is_settled = false;
-        Ok(wait)
+        Ok(wait.is_zero())
     }
 
     /// Takes the permits out, for the state of the call.

@@ -167,8 +167,8 @@ where
         }
         let mut held = self.call.first_permits();
         match held.ask() {
-            Ok(Duration::ZERO) => {}
-            Ok(_) => {
+            Ok(true) => {}
+            Ok(false) => {
                 let permits = held.into_permits();
                 return self.run_from_start(Ok(permits));
             }

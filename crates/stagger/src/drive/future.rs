@@ -219,8 +219,8 @@ where
         if call.phase == Phase::Fresh && call.starts_fast::<H::Listener>() {
             let mut held = call.first_permits();
             match held.ask() {
-                Ok(Duration::ZERO) => {}
-                Ok(_) => {
+                Ok(true) => {}
+                Ok(false) => {
                     let permits = held.into_permits();
                     call.keep_place(permits);
                     return self.poll_on(cx, None);

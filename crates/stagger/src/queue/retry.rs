@@ -293,13 +293,11 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
 
     /// Begins the item that is due, or gives it up. `None` if it stays in the queue until its guards may let it start.
     fn begin_due(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
-        let timer = &self.queue.timer;
+        let timer = self.queue.timer.clone();
         if self.retrier.shared().guards().is_unguarded() {
-            let timer = timer.clone();
             let Waiting { item, state } = self.queue.pop()?;
             return Some(Job::begin(item, resume(&self.retrier, state, timer)));
         }
-        let timer = timer.clone();
         let (key, waiting) = self.queue.first_due()?;
         let state = core::mem::replace(&mut waiting.state, ItemState::FRESH);
         let mut call = resume(&self.retrier, state, timer);
