@@ -46,7 +46,9 @@ pub(crate) fn run(args: &ControlArgs) -> Result<ExitCode, CliError> {
 }
 
 fn table(list: &[Control<'_>], stored: Option<&Stored>) -> String {
-    let width = |of: fn(&Control<'_>) -> usize| list.iter().map(of).max().unwrap_or_default();
+    // More columns than fit a line would be no table, and the width of a format has a limit.
+    const WIDEST: usize = 200;
+    let width = |of: fn(&Control<'_>) -> usize| list.iter().map(of).max().unwrap_or_default().min(WIDEST);
     let targets = width(|control| control.target.chars().count());
     let settings = width(|control| control.setting.to_string().len());
     let mut text = String::new();

@@ -43,6 +43,17 @@ fn a_program_obeys_what_is_set_and_cleared() {
 }
 
 #[test]
+fn a_target_of_any_length_is_shown() {
+    let files = Files::new();
+    let (long, short) = ("y".repeat(100_000), "b");
+    let file = files.write("controls", format!("{long}=off\n{short}=25%\n"));
+    let seen = control("show", &file, &[]);
+    let lines: Vec<_> = seen.exits(0).stdout.lines().collect();
+    assert!(lines.iter().any(|line| line.starts_with(&format!("{long}  off"))), "the long one is whole");
+    assert!(lines.iter().all(|line| line.starts_with(&long) || line.len() < 300), "and widens no other line");
+}
+
+#[test]
 fn an_entry_that_a_program_would_refuse_changes_nothing() {
     let files = Files::new();
     let file = files.write("controls", "api=off  # by hand\n");
