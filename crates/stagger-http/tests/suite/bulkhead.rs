@@ -1,79 +1,25 @@
 //! A guard of an application, once for each target: at most so many attempts in flight, and the others wait.
 
 use core::time::Duration;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use stagger::guard::{Answer, Ask, End, Now, Permit};
-use stagger::{Guard, Retrier};
+use stagger::Retrier;
 use stagger_http::tower::RetryLayer;
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use super::tower::{LayerRequest, POLICY, ms};
 
-/// At most so many attempts at a time; the others wait, in order.
-#[derive(Debug)]
-pub(super) struct Bulkhead {
-    most: usize,
-    line: Mutex<Line>,
-}
+#[path = "../../../../dev/examples/bulkhead.rs"]
+mod example;
 
-#[derive(Debug, Default)]
-struct Line {
-    in_flight: usize,
-    tickets: u64,
-    waiting: VecDeque<u64>,
-}
+pub(super) use example::Bulkhead;
 
-/// The permit of an attempt in flight. Those that wait have a ticket, which is greater.
-const IN_FLIGHT: Permit = Permit(1);
-
-impl Bulkhead {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, line: Mutex::default() }
-    }
-}
-
-impl Guard for Bulkhead {
-    fn name(&self) -> &'static str {
-        "bulkhead"
-    }
-
-    fn ask(&self, _: Ask, held: Permit, _: &dyn Now) -> Answer {
-        let mut line = self.line.lock().unwrap();
-        let ticket = if held == Permit::NONE {
-            line.tickets += 1;
-            let ticket = IN_FLIGHT.0 + line.tickets;
-            line.waiting.push_back(ticket);
-            ticket
-        } else {
-            held.0
-        };
-        if line.in_flight == self.most || line.waiting.front() != Some(&ticket) {
-            return Answer::Wait { after: ms(10), permit: Permit(ticket) };
-        }
-        line.waiting.pop_front();
-        line.in_flight += 1;
-        Answer::Go(IN_FLIGHT)
-    }
-
-    fn settle(&self, permit: Permit, _: End<'_>, _: &dyn Now) {
-        let mut line = self.line.lock().unwrap();
-        match permit {
-            IN_FLIGHT => line.in_flight -= 1,
-            Permit(ticket) => line.waiting.retain(|other| *other != ticket),
-        }
-    }
-
-    fn fresh(&self) -> Option<Self> {
-        Some(Self::new(self.most))
-    }
-}
+const PATIENT: Duration = Duration::from_secs(60);
 
 /// In which second each request arrived, and its URI without the scheme.
 type Arrivals = Arc<Mutex<Vec<(u64, String)>>>;
@@ -136,7 +82,7 @@ async fn check<F: Future<Output = u16> + Send + 'static>(call: impl Fn(Arrivals,
 async fn attempts_of_the_layer_wait_in_order_for_those_in_flight_to_their_origin() {
     for is_grpc in [false, true] {
         let start = Instant::now();
-        let layer = RetryLayer::new(Retrier::new(POLICY).guard(Bulkhead::new(2))).idempotent_if(|_| true);
+        let layer = RetryLayer::new(Retrier::new(POLICY).guard(Bulkhead::new(2, PATIENT))).idempotent_if(|_| true);
         check(|arrivals, uri| {
             let server = service_fn(move |request: LayerRequest| {
                 let code = respond(start, Arc::clone(&arrivals), request.uri().to_string());
@@ -171,7 +117,8 @@ async fn calls_that_are_dropped_hold_up_nobody() {
             Ok::<_, io::Error>(response.body(Full::<Bytes>::default()).unwrap())
         }
     });
-    let client = RetryLayer::new(Retrier::new(POLICY).guard(Bulkhead::new(1))).layer(server);
+    let bulkhead = Arc::new(Bulkhead::new(1, PATIENT));
+    let client = RetryLayer::new(Retrier::new(POLICY).shared_guard(Arc::clone(&bulkhead) as _)).layer(server);
     let call = |uri: &str| client.clone().oneshot(Request::get(uri).body(Full::<Bytes>::default()).unwrap());
     let first = tokio::spawn(call("http://a.test/1"));
     sleep(ms(1)).await;
@@ -183,6 +130,7 @@ async fn calls_that_are_dropped_hold_up_nobody() {
     first.abort();
     assert_eq!(third.await.unwrap().unwrap().status(), 200);
     assert!(start.elapsed() < ms(1_100), "{:?}", start.elapsed());
+    assert_eq!(bulkhead.in_flight(), 0);
     let arrivals = arrivals.lock().unwrap();
     assert_eq!(*arrivals, [(0, "a.test/1".to_owned()), (0, "a.test/3".to_owned())]);
 }
@@ -214,7 +162,7 @@ mod reqwest {
     #[tokio::test(start_paused = true)]
     async fn attempts_of_the_middleware_wait_in_order_for_those_in_flight_to_their_origin() {
         let start = Instant::now();
-        let retries = Arc::new(RetryMiddleware::new(Retrier::new(POLICY).guard(Bulkhead::new(2))));
+        let retries = Arc::new(RetryMiddleware::new(Retrier::new(POLICY).guard(Bulkhead::new(2, PATIENT))));
         check(|arrivals, uri| {
             let client = ClientBuilder::new(::reqwest::Client::new()).with_arc(Arc::clone(&retries) as _);
             let call = client.with(Server(start, arrivals)).build().get(uri).send();

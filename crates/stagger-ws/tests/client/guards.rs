@@ -1,7 +1,6 @@
 //! Budget, breaker, rules, listeners and operator controls of the client's retrier.
 
 use core::time::Duration;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +8,7 @@ use futures_util::StreamExt;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::Tokens;
 use stagger::control::RetryControls;
-use stagger::guard::{Answer, Ask, End, Now, Permit, QuietPeriod};
+use stagger::guard::{End, Now, Permit, QuietPeriod};
 use stagger::observe::{Action, Event as RetryEvent};
 use stagger::time::{Clock as _, Tokio};
 use stagger::{DelaySource, FailureKind, Guard, Jitter, Policy, Retrier, Seed, StopReason};
@@ -22,6 +21,11 @@ use super::peer::Step::{Hang, Upgrade, Wait};
 use super::peer::{close, rejection};
 use super::reconnect_loop::run;
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs, seeded};
+
+#[path = "../../../../dev/examples/bulkhead.rs"]
+mod bulkhead;
+
+use bulkhead::Bulkhead;
 
 /// The three kinds of client.
 #[derive(Clone, Copy, Debug)]
@@ -154,55 +158,10 @@ async fn a_rejected_upgrade_with_a_hint_holds_the_attempts_of_other_clients() {
     assert!(second.times()[0] >= secs(20), "{:?}", second.times());
 }
 
-/// At most one attempt at a time; the others wait, in order. What an application could write.
-#[derive(Debug, Default)]
-struct OneAtATime(Mutex<Line>);
-
-#[derive(Debug, Default)]
-struct Line {
-    is_busy: bool,
-    tickets: u64,
-    waiting: VecDeque<u64>,
-}
-
-const BUSY: Permit = Permit(1);
-
-impl Guard for OneAtATime {
-    fn name(&self) -> &'static str {
-        "bulkhead"
-    }
-
-    fn ask(&self, _: Ask, held: Permit, _: &dyn Now) -> Answer {
-        let mut line = self.0.lock().unwrap();
-        let ticket = if held == Permit::NONE {
-            line.tickets += 1;
-            let ticket = BUSY.0 + line.tickets;
-            line.waiting.push_back(ticket);
-            ticket
-        } else {
-            held.0
-        };
-        if line.is_busy || line.waiting.front() != Some(&ticket) {
-            return Answer::Wait { after: ms(10), permit: Permit(ticket) };
-        }
-        line.waiting.pop_front();
-        line.is_busy = true;
-        Answer::Go(BUSY)
-    }
-
-    fn settle(&self, permit: Permit, _: End<'_>, _: &dyn Now) {
-        let mut line = self.0.lock().unwrap();
-        match permit {
-            BUSY => line.is_busy = false,
-            Permit(ticket) => line.waiting.retain(|other| *other != ticket),
-        }
-    }
-}
-
 /// An open connection is no attempt any more.
 #[tokio::test(start_paused = true)]
 async fn a_guard_of_the_application_lets_clients_connect_one_after_the_other() {
-    let bulkhead = Arc::new(OneAtATime::default());
+    let bulkhead = Arc::new(Bulkhead::new(1, secs(60)));
     for _ in 0..2 {
         let accepted = vec![Wait(secs(1)), Upgrade, Wait(secs(60)), close(1000, "")];
         let rejected = [vec![Wait(secs(1))], rejection(503, "")].concat();
@@ -222,7 +181,7 @@ async fn a_guard_of_the_application_lets_clients_connect_one_after_the_other() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_dropped_while_a_guard_lets_it_wait_holds_up_nobody() {
     for kind in KINDS {
-        let bulkhead = Arc::new(OneAtATime::default());
+        let bulkhead = Arc::new(Bulkhead::new(1, secs(60)));
         let server = ScriptedServer::new([vec![Wait(secs(5))], vec![Upgrade, close(1000, "")]]);
         let builder = || server.over_pipes().retrier(seeded(DOUBLING, 1).shared_guard(Arc::clone(&bulkhead) as _));
         let first = builder();
@@ -232,7 +191,7 @@ async fn a_client_that_is_dropped_while_a_guard_lets_it_wait_holds_up_nobody() {
         first.abort();
         assert!(first.await.is_err());
         timeout(secs(1), run(&mut builder().reconnect_loop())).await.expect("nobody is before it").unwrap();
-        assert_eq!(server.times().len(), 2, "{kind:?}");
+        assert_eq!((server.times().len(), bulkhead.in_flight()), (2, 0), "{kind:?}");
     }
 }
 

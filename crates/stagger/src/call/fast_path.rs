@@ -30,8 +30,8 @@ pub(crate) struct FirstPermits<'a, G: Deref<Target: Guard>, C: Clock> {
 }
 
 impl<G: Deref<Target: Guard>, C: Clock> FirstPermits<'_, G, C> {
-    /// Asks the guards whether the attempt may start. Returns whether it starts on the fast path: not if it has to wait,
-    /// nor if it is nested and guarded.
+    /// Asks the guards whether the attempt may start. Returns whether it starts on the fast path: not if it has to
+    /// wait, nor if it is nested and guarded.
     ///
     /// # Errors
     /// The reason to stop, if a guard rejects it.

@@ -62,7 +62,7 @@ async fn a_guard_of_the_application_lets_clients_connect_one_after_the_other() {
             inner.oneshot(request).await
         }
     });
-    let retrier = Retrier::new(EXACT).guard(Bulkhead::new(1));
+    let retrier = Retrier::new(EXACT).guard(Bulkhead::new(1, Duration::from_secs(60)));
     let connect = async |mut client: Client| take(&mut client, 1).await;
     let client = || Client::with_service(slow.clone()).url("http://server.test/").retrier(&retrier).connect();
     let (one, two, three) = tokio::join!(connect(client()), connect(client()), connect(client()));
