@@ -120,6 +120,16 @@ export class ReconnectMachine {
     this.#isDistrusted ||= generation === this.generation;
   }
 
+  /**
+   * Returns whether the connection has been open for long enough to show that its server accepts this client: as long as a healthy
+   * one, and if `stableAfter` is zero, as long as if it were not set.
+   */
+  isAccepted(now: bigint): boolean {
+    const { phase, settings } = this;
+    // To be open proves nothing: a server may accept every connection, and reject its credentials then.
+    return phase.kind === "open" && this.#isStable(now - phase.since, settings.stableAfter === 0n ? null : settings.stableAfter);
+  }
+
   /** Records that the attempt failed, or that the connection was lost. */
   ended(generation: number, outcome: Outcome, now: bigint): Step {
     const { phase } = this;
@@ -164,14 +174,17 @@ export class ReconnectMachine {
   /** Records the loss of a connection; a stable one begins a new episode. Returns what the spread is used for. */
   #lost(since: bigint, now: bigint): SpreadUse {
     const { spread, stableAfter } = this.settings;
-    const lived = greatest(now - since, 0n);
-    const isStable = lived >= (stableAfter ?? greatest(this.#lastWait, STABLE_AFTER)) && !this.#isDistrusted;
+    const isStable = this.#isStable(greatest(now - since, 0n), stableAfter);
     if (isStable) {
       this.#beginEpisode();
       this.#startClock(now);
       this.#ahead = spread > 0n ? 0 : 1;
     }
     return spread > 0n ? (isStable ? "instead" : "beside") : "unused";
+  }
+
+  #isStable(lived: bigint, stableAfter: bigint | null): boolean {
+    return lived >= (stableAfter ?? greatest(this.#lastWait, STABLE_AFTER)) && !this.#isDistrusted;
   }
 
   #retry(outcome: Outcome & { kind: "failed" }, spread: SpreadUse, now: bigint): Step {

@@ -18,7 +18,7 @@ import { WEB_SOCKET } from "./web-socket-policy.js";
 const OFFLINE_MS = 60_000;
 /** How often messages that wait for room in an open connection look for it. */
 const ROOM_MS = 50;
-/** How often in a row rejected credentials are replaced. */
+/** How often in a row rejected credentials are replaced. A connection that was healthy has proved those that it had. */
 const MAX_REAUTHENTICATIONS = 1;
 /** Errors of the constructor that another attempt would meet again. */
 const PERMANENT = ["SyntaxError", "SecurityError", "TypeError"];
@@ -346,6 +346,8 @@ export class ReconnectingWebSocket extends ConnectionTarget {
         return;
       }
       const wasOpen = this.#machine.phase.kind === "open";
+      // A connection that was not negotiated was never in service.
+      const wasAccepted = this.#state.kind === "open" && this.#machine.isAccepted(this.#now());
       this.#detach();
       let action: CloseAction | Within = "reconnect";
       try {
@@ -355,7 +357,7 @@ export class ReconnectingWebSocket extends ConnectionTarget {
       } catch (error) {
         this.dispatchEvent(new ConnectionErrorEvent(error));
       }
-      if (wasOpen && action !== "reauthenticate") {
+      if (wasAccepted || (wasOpen && action !== "reauthenticate")) {
         this.#reauthentications = 0;
       }
       this.#ended(generation, this.#outcome(generation, action), code, reason, wasClean, action === "end");

@@ -140,19 +140,40 @@ test("a connection whose server failed is not healthy, however long it was open"
   assert.ok(shortest[1001] < 1_000 && shortest[1011] >= 7_500, JSON.stringify(shortest));
 });
 
-test("rejected credentials are replaced once", async () => {
+/** Returns what the client asked for and its last state, when each of four connections is closed with 3000 after this time. */
+async function expiring(ms: number, text: string) {
   const asked: boolean[] = [];
-  const given = client({}, ({ needsFreshCredentials }) => {
+  const given = client({ policy: parsePolicy(text) }, ({ needsFreshCredentials }) => {
     asked.push(needsFreshCredentials);
     return "wss://example";
   });
-  for (let n = 0; n < 2; n += 1) {
+  for (let n = 0; n < 4 && given.ws.readyState === 0; n += 1) {
     given.last().open();
-    await given.clock.advance(20_000);
+    await given.clock.advance(ms);
     given.last().lose(3000);
     await given.clock.advance(given.ws.state.kind === "waiting" ? waitOf(given) : 60_000);
   }
-  assert.deepEqual([asked, given.ws.state], [[false, true], { kind: "stopped", reason: "permanent" }]);
+  return { asked, state: given.ws.state };
+}
+
+test("rejected credentials are replaced once, unless the connection was healthy", async () => {
+  for (const [ms, text, isHealthy] of [
+    [9_999, "web-socket", false],
+    [10_000, "web-socket", true],
+    [3_600_000, "web-socket", true],
+    [400, "exponential base=10ms stable-after=500ms", false],
+    [500, "exponential base=10ms stable-after=500ms", true],
+    // Zero is no proof, so the default counts.
+    [9_999, "exponential base=10ms stable-after=0s", false],
+    [10_000, "exponential base=10ms stable-after=0s", true],
+  ] as const) {
+    const { asked, state } = await expiring(ms, text);
+    assert.deepEqual(
+      [asked, state.kind],
+      isHealthy ? [[false, true, true, true, true], "connecting"] : [[false, true], "stopped"],
+      `${ms} ms, ${text}`,
+    );
+  }
 });
 
 test("an attempt that fails does not make rejected credentials good", async () => {

@@ -154,6 +154,20 @@ test("a close during the negotiation has the meaning of its code", async () => {
   }
 });
 
+test("a negotiation, however long, proves no credentials", async () => {
+  const { WebSocket, sockets } = recorder();
+  const clock = new VirtualClock();
+  const options = { clock, seed: 7n, connectTimeoutMs: 60_000, WebSocket: withResume(new Feed(), { WebSocket }) };
+  const ws = new ReconnectingWebSocket("wss://example", undefined, options);
+  for (const state of ["waiting", "stopped"]) {
+    sockets.at(-1)?.open();
+    await clock.advance(59_999);
+    sockets.at(-1)?.lose(3000);
+    assert.equal(ws.state.kind, state);
+    await clock.advance(ws.state.kind === "waiting" ? ws.state.until - clock.now() : 0);
+  }
+});
+
 test("a connection that is never negotiated is not healthy, however long it was open", async () => {
   let shortest = Infinity;
   for (let seed = 0n; seed < 100n; seed += 1n) {

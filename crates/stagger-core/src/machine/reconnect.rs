@@ -247,6 +247,21 @@ impl ReconnectMachine {
         self.is_distrusted |= generation == self.generation;
     }
 
+    /// Returns whether the connection has been open for long enough at `now` to show that its server accepts this
+    /// client: for as long as a healthy one, and if the policy's `stable_after` is zero, for as long as if it were not
+    /// set. What the server rejects later, such as credentials, it had accepted before.
+    #[must_use]
+    pub fn is_accepted(&self, policy: &Policy, now: Instant) -> bool {
+        let ReconnectPhase::Open { since } = self.phase else { return false };
+        let lived = now.saturating_since(since);
+        let health = match policy.stable_after() {
+            // To be open proves nothing: a server may accept every connection, and reject its credentials then.
+            Some(Duration::ZERO) => Health::by_default(lived, self.last_wait),
+            _ => Health::after(policy, lived, self.last_wait),
+        };
+        health == Health::Stable && !self.is_distrusted
+    }
+
     /// Records that the attempt failed or that the connection was lost, for this reason. [`Outcome::Success`] means
     /// that the connection ended normally and is still wanted. `plan` is the policy, or a [`RetryPlan`] that adds a
     /// strategy to it.

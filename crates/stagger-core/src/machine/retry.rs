@@ -613,10 +613,14 @@ impl Health {
     /// that is not set, for the larger of 10 s and `last_wait`, the wait before the attempt that opened it.
     #[must_use]
     pub fn after(policy: &Policy, lived: Duration, last_wait: Duration) -> Self {
-        let enough = match policy.stable_after() {
-            Some(enough) => enough,
-            None => last_wait.max(Self::STABLE_AFTER),
-        };
-        if lived >= enough { Self::Stable } else { Self::Flapping }
+        match policy.stable_after() {
+            Some(enough) if lived >= enough => Self::Stable,
+            Some(_) => Self::Flapping,
+            None => Self::by_default(lived, last_wait),
+        }
+    }
+
+    pub(super) fn by_default(lived: Duration, last_wait: Duration) -> Self {
+        if lived >= last_wait.max(Self::STABLE_AFTER) { Self::Stable } else { Self::Flapping }
     }
 }

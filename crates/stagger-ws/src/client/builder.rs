@@ -213,6 +213,9 @@ impl ClientBuilder {
     /// Sets how many times in a row the provider is called again after its credentials were rejected, with 401, 403 or
     /// a close code that means [`CloseAction::Reauthenticate`]. Default 1. Use more for a proxy that rejects
     /// credentials while it starts. These attempts wait like all others.
+    ///
+    /// A connection that was open for the policy's `stable_after` has proved its credentials: if they are rejected
+    /// then, they have expired, and the count restarts.
     #[must_use]
     pub const fn max_auth_retries(mut self, times: u32) -> Self {
         self.classifier.max_auth_retries = times;

@@ -81,8 +81,9 @@ impl Classifier {
         }
     }
 
-    /// Classifies the end of an open connection. Draws from `bits`.
-    pub(super) fn classify_loss(&mut self, cause: &ConnectionError, bits: u64) -> Classification {
+    /// Classifies the end of an open connection. If it was `accepted`, its credentials were, and have expired since.
+    /// Draws from `bits`.
+    pub(super) fn classify_loss(&mut self, cause: &ConnectionError, accepted: bool, bits: u64) -> Classification {
         let action = match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason),
             // The server would send the same message again.
@@ -98,7 +99,7 @@ impl Classifier {
             _ => CloseAction::Reconnect,
         };
         // Only rejections in a row count. `last_auth_rejection` stays until a connection is open, for the provider.
-        if action != CloseAction::Reauthenticate {
+        if accepted || action != CloseAction::Reauthenticate {
             self.auth_rejections = 0;
         }
         Classification::Failed(match action {

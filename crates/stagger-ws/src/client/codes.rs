@@ -12,7 +12,7 @@
 //! | 1013 try again later | reconnect after 30 to 120 s, or as the advice in the reason says |
 //! | 1002, 1003, 1007, 1008, 1009, 1010 | fatal: the same bytes would fail again |
 //! | 1015 | fatal |
-//! | 3000 unauthorized, 3003 forbidden | reconnect with fresh credentials, once; then fatal |
+//! | 3000 unauthorized, 3003 forbidden | reconnect with fresh credentials, once per healthy connection; then fatal |
 //!
 //! Sources: RFC 6455, section 7.4.1; the IANA registry "WebSocket Close Code Number"; for 1012 and 1013, the messages
 //! on the hybi list that the registry refers to.
@@ -38,7 +38,8 @@ pub enum CloseAction {
     /// Reconnects after the spread plus the backoff, which continues: the connection does not count as healthy, however
     /// long it was up.
     ReconnectUnhealthy,
-    /// Reconnects with fresh credentials, once; then fatal.
+    /// Reconnects with fresh credentials, once; then fatal. After a healthy connection, once again: its credentials had
+    /// been accepted, and have expired.
     Reauthenticate,
     /// Reconnects at a time drawn uniformly from this interval, measured from the close.
     ReconnectWithin {

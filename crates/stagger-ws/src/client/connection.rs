@@ -19,6 +19,8 @@ use super::timer::{KeepaliveAction, KeepaliveTimer};
 pub(super) struct ConnectionEnd {
     pub(super) cause: ConnectionError,
     pub(super) at: Instant,
+    /// Whether it ended before it was in service: while a resume was negotiated.
+    pub(super) is_negotiating: bool,
 }
 
 /// An open connection: a stream of received messages and a sink for outgoing ones.
@@ -112,8 +114,15 @@ impl<'r> Connection<'r> {
 
     /// Records how the connection ended.
     pub(super) fn record_end(&mut self, cause: ConnectionError) -> ConnectionError {
-        *self.end = Some(ConnectionEnd { cause: cause.clone(), at: Instant::now() });
+        *self.end = Some(ConnectionEnd { cause: cause.clone(), at: Instant::now(), is_negotiating: false });
         cause
+    }
+
+    /// Records that the connection ended before it was in service, if it ended.
+    pub(super) const fn record_unnegotiated(&mut self) {
+        if let Some(end) = &mut *self.end {
+            end.is_negotiating = true;
+        }
     }
 
     /// Returns what the stream yields for a message, or `None` for control frames, which need no further handling.

@@ -257,13 +257,22 @@ impl ReconnectLoop {
                     // A connection that was leaked, so never dropped, counts as lost now.
                     let end = match self.end.take() {
                         Some(end) => end,
-                        None => ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() },
+                        None => ConnectionEnd {
+                            cause: ConnectionError::ClosedLocally,
+                            at: Instant::now(),
+                            is_negotiating: false,
+                        },
                     };
                     self.down_since = Some(end.at);
                     self.connected = None;
                     let bits = self.driver.seed().for_call(generation.get()).get();
-                    let classification = self.classifier.classify_loss(&end.cause, bits);
-                    return self.closed(generation, end.cause, classification, end.at.elapsed());
+                    let ago = end.at.elapsed();
+                    if end.is_negotiating {
+                        self.driver.distrust(generation);
+                    }
+                    let accepted = self.driver.is_accepted(instant_before_now(ago));
+                    let classification = self.classifier.classify_loss(&end.cause, accepted, bits);
+                    return self.closed(generation, end.cause, classification, ago);
                 }
                 Activity::Stopped(fatal) => return LoopEvent::Stopped(fatal.clone()),
             }
@@ -327,8 +336,7 @@ impl ReconnectLoop {
         ago: Duration,
     ) -> LoopEvent {
         self.reservation.keep(reservation_token(&cause));
-        let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
-        let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
+        let at = instant_before_now(ago);
         let attempt = self.driver.attempts();
         let classification = match self.explicit_outcome(&cause) {
             Some(outcome) => Classification::Failed(outcome),
@@ -428,6 +436,12 @@ impl ReconnectLoop {
             _ => return,
         };
     }
+}
+
+/// Returns the time on the driver's clock that was this long ago.
+fn instant_before_now(ago: Duration) -> stagger::Instant {
+    let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+    stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos))
 }
 
 impl fmt::Debug for ReconnectLoop {

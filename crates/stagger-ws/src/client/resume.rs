@@ -280,7 +280,10 @@ impl ResumeHandshake {
             Ok(Some(Ok(ResumeStatus::Rejected))) => ConnectionError::ResumeRejected,
             Ok(Some(Ok(status))) => return Some(status == ResumeStatus::Resumed),
             Ok(Some(Err(cause))) => cause,
-            Ok(None) => return None,
+            Ok(None) => {
+                connection.record_unnegotiated();
+                return None;
+            }
             Err(_) => ConnectionError::ConnectTimeout { after: timeout_after },
         };
         connection.record_end(cause);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
-use stagger::StopReason;
+use stagger::{Jitter, Policy, StopReason};
 use stagger_ws::codes::{self, CloseAction};
 use stagger_ws::{ClientBuilder, ReconnectAdvice};
 use tokio::time::timeout;
@@ -243,6 +243,52 @@ async fn auth_close_codes_renew_credentials_once() {
             (fatal.stop_reason(), fatal.cause().close_code(), server.arrivals().len()),
             (StopReason::Permanent, Some(code), 2)
         );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_expire_after_a_healthy_connection_are_renewed_each_time() {
+    for code in [3000, 3003, 4401] {
+        let expiring = || vec![Upgrade, Wait(secs(10)), close(code, "token expired"), Hang];
+        // Before the last one, the fresh credentials were not accepted at the first attempt.
+        let script =
+            [expiring(), expiring(), expiring(), rejection(503, ""), expiring(), vec![Upgrade, close(1000, "")]];
+        let server = ScriptedServer::new(script);
+        let asked = AuthRejections::default();
+        let client = asked.record(server.over_pipes()).close_codes(codes::rfc6455().reauthenticate(4401));
+        run(&mut client.reconnect_loop()).await.unwrap();
+        let code = Some(code);
+        assert_eq!(asked.seen(), [None, code, code, code, code, code]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_rejected_at_the_upgrade_and_expired_later_are_not_in_a_row() {
+    let expiring = || vec![Upgrade, Wait(secs(10)), close(3000, ""), Hang];
+    let script = [rejection(401, ""), expiring(), expiring(), rejection(401, ""), rejection(401, "")];
+    let server = ScriptedServer::new(script);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_shorter_than_stable_after_proves_no_credentials() {
+    let closed_after = |wait| vec![vec![Upgrade, Wait(wait), close(3000, ""), Hang]; 5];
+    let unset = Policy::exponential(secs(1), secs(60)).jitter(Jitter::None);
+    for (policy, lived, arrivals) in [
+        (DOUBLING, secs(9), 2),
+        (unset, secs(9), 2),
+        (unset, secs(10), 6),
+        // Zero is no proof, so the default counts.
+        (unset.stable_after(secs(0)), secs(9), 2),
+        (unset.stable_after(secs(0)), secs(10), 6),
+    ] {
+        let policy = policy.max_attempts(6);
+        let server = ScriptedServer::new(closed_after(lived));
+        let client = server.over_pipes().retrier(seeded(policy, 7));
+        let fatal = run(&mut client.reconnect_loop()).await.unwrap_err();
+        let is_rejected = fatal.stop_reason() == StopReason::Permanent;
+        assert_eq!((is_rejected, server.arrivals().len().min(6)), (arrivals == 2, arrivals), "{policy:?} {lived:?}");
     }
 }
 

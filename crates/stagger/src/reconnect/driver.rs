@@ -202,6 +202,12 @@ impl<C: Clock> ReconnectDriver<C> {
         self.machine.distrust(generation);
     }
 
+    /// Returns whether the open connection has been up for long enough at this instant to show that its server accepts
+    /// this client; see [`ReconnectMachine::is_accepted`].
+    pub fn is_accepted(&self, at: Instant) -> bool {
+        self.machine.is_accepted(self.retrier.policy(), at)
+    }
+
     /// Records that the attempt failed or the connection was lost, with its error if there is one; see
     /// [`ReconnectMachine::ended`].
     pub fn ended<E: EventError>(
