@@ -3,7 +3,8 @@ import { MILLISECOND } from "./numbers.js";
 
 /**
  * How the client reacts to a close code: it does not reconnect (`end`, `fatal`), reconnects (`reconnect`), reconnects without
- * counting the connection as healthy (`unhealthy`), or reconnects with fresh credentials, once (`reauthenticate`).
+ * counting the connection as healthy (`unhealthy`), or reconnects with fresh credentials, once per healthy connection
+ * (`reauthenticate`).
  */
 export type CloseAction = "end" | "fatal" | "reconnect" | "unhealthy" | "reauthenticate";
 
@@ -48,6 +49,8 @@ const WAITS: Readonly<Record<number, readonly [number, number]>> = { 1012: [5_00
 const MAX_REASON = 123;
 /** The longest wait, and the longest spread, that a server can ask for: a day. */
 const MAX_ADVICE_MS = 86_400_000;
+/** What is longer than 366 days cannot be meant, such as a time since 1970: then it is no advice. */
+const LONGEST_MS = 366 * 86_400_000;
 
 /** Returns the action for a close frame. What a function in `changed` throws is passed on. */
 export function closeAction(code: number, reason: string, changed: CloseCodes = {}): CloseAction | Within {
@@ -83,7 +86,7 @@ function advice(reason: string): Within | undefined {
   return undefined;
 }
 
-/** Returns whether this is a whole number of 64 bits. */
+/** Returns whether this is a whole number of milliseconds that a server can mean. */
 function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64;
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LONGEST_MS;
 }

@@ -20,6 +20,9 @@ test("advice is used only if it is well formed, and asks for two days at most", 
     '{"retry_after_ms":"8000"}',
     '{"retry_after_ms":1e400}',
     '{"retry_after_ms":18446744073709551616}',
+    '{"retry_after_ms":1795435202000}',
+    '{"retry_after_ms":31622400001}',
+    '{"retry_after_ms":1,"spread_ms":1795435202000}',
     '{"retry_after_ms":null}',
     '{"retry_after_ms":1,"spread_ms":-1}',
     '{"retry_after_ms":1',
@@ -33,17 +36,17 @@ test("advice is used only if it is well formed, and asks for two days at most", 
   ]) {
     assert.equal(closeAction(1001, reason), "reconnect", reason);
   }
-  for (const asked of ["9007199254740993", "18446744073709549568", "86400001"]) {
+  for (const asked of ["31622400000", "86400001"]) {
     assert.deepEqual(closeAction(1013, `{"retry_after_ms":${asked},"spread_ms":${asked}}`), { from: DAY, to: 2n * DAY });
   }
   assert.deepEqual(closeAction(1001, '{"retry_after_ms":7,"reservation":"x"}'), { from: 7_000_000n, to: 7_000_000n });
   assert.equal(closeAction(1008, '{"retry_after_ms":7}'), "fatal");
 });
 
-test("an absurd wait ends after two days", async () => {
+test("a very long wait ends after two days", async () => {
   const { ws, clock, sockets } = client();
   sockets[0]?.open();
-  sockets[0]?.lose(1013, '{"retry_after_ms":18446744073709549568,"spread_ms":9007199254740993}');
+  sockets[0]?.lose(1013, '{"retry_after_ms":31622400000,"spread_ms":31622400000}');
   await clock.advance(86_399_999);
   assert.deepEqual([sockets.length, ws.state.kind], [1, "waiting"]);
   await clock.advance(86_400_001);

@@ -8,7 +8,11 @@
 //! | `x-amz-retry-after` | whole milliseconds, as the services of AWS send it | `ServerHint::AtLeast` |
 //! | `Retry-After` | whole seconds, or one of the three date formats of RFC 9110 | `ServerHint::AtLeast` |
 //! | `RateLimit` | the IETF draft, in both of its formats; only limits with nothing remaining | `ServerHint::AtLeast` |
-//! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or a Unix time from 10⁹ on, if nothing remains | the same |
+//! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, with or without a fraction, if nothing remains | the same |
+//!
+//! In every header, a number from 10⁹ on is no wait but a Unix time: in seconds, and from 10¹² on in milliseconds. A
+//! time that has passed is a wait of zero. A wait of more than 366 days cannot be meant, so such a header is malformed:
+//! the date is one in the year 9999, or the number has another unit.
 //!
 //! [should]: crate::header::SHOULD_RETRY
 //! [reserved]: crate::header::RESERVATION
@@ -17,12 +21,12 @@
 //! 5 s to the delay. A reservation is honored to the timer tick.
 //!
 //! The first row whose header is present and valid wins; malformed headers are ignored. If a header is repeated, the
-//! longest delay wins: arriving late is safe, arriving early is not. A delay that exceeds the clock's range saturates,
-//! and so exceeds any `max_hint`.
+//! longest delay wins: arriving late is safe, arriving early is not.
 //!
 //! `x-should-retry: true` is no hint when to return. The tower layer and the reqwest middleware then retry a status
 //! that is otherwise permanent, if the request is safe to retry.
 
+use core::cell::LazyCell;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -38,7 +42,7 @@ use crate::header::{RESERVATION, SHOULD_RETRY, only_value, parse_digits, trimmed
 /// [table](self).
 ///
 /// `now` returns the wall-clock time at which the response was received. It is not called if the server forbids a
-/// retry, or if a reservation or a header in milliseconds is present.
+/// retry, or if a reservation or a wait in milliseconds is present.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -68,27 +72,69 @@ pub(crate) fn server_hint_after(
     if let Some(reservation) = reservation {
         return Some(ServerHint::Reserved(reservation.after));
     }
-    if let Some(wait) = in_milliseconds(headers) {
+    // Most hints are no point in time, and do not cost a look at the clock.
+    let now = LazyCell::new(now);
+    if let Some(wait) = in_milliseconds(headers, || *now) {
         return Some(ServerHint::AtLeast(wait));
     }
-    // Only what follows may be a date, so that the other headers do not cost a look at the clock.
-    let now = now();
-    let wait = match retry_after(headers, now) {
+    let wait = match retry_after(headers, *now) {
         Some(wait) => wait,
-        None => rate_limit(headers, now)?,
+        None => rate_limit(headers, *now)?,
     };
     Some(ServerHint::AtLeast(wait))
 }
 
+/// The longest wait that a server can mean, 366 days. A hint that asks for a longer one is malformed: it is a mistake,
+/// such as a number with another unit.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// A number that can be read as a wait or as a point in time.
+#[derive(Clone, Copy)]
+enum Number {
+    Wait(Duration),
+    /// Since the Unix epoch.
+    Time(Duration),
+}
+
+impl Number {
+    /// Reads a number of units, of which a wait has so many. What would be decades in seconds is a Unix time, whatever
+    /// the unit: servers confuse them.
+    fn new(count: u64, unit: fn(u64) -> Duration) -> Self {
+        match count {
+            ..1_000_000_000 => Self::Wait(unit(count)),
+            1_000_000_000..1_000_000_000_000 => Self::Time(Duration::from_secs(count)),
+            1_000_000_000_000.. => Self::Time(Duration::from_millis(count)),
+        }
+    }
+
+    /// Returns the wait from `now`, which is zero if the time has passed; `None` if no server can mean it.
+    fn wait(self, now: impl FnOnce() -> SystemTime) -> Option<Duration> {
+        possible(match self {
+            Self::Wait(wait) => wait,
+            Self::Time(time) => time.saturating_sub(now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)),
+        })
+    }
+}
+
+/// Returns the wait unless no server can mean it.
+fn possible(wait: Duration) -> Option<Duration> {
+    if wait <= LONGEST_WAIT { Some(wait) } else { None }
+}
+
 /// Returns the delay of the first valid header in milliseconds.
-fn in_milliseconds(headers: &HeaderMap) -> Option<Duration> {
+fn in_milliseconds(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     for name in ["retry-after-ms", "x-ms-retry-after-ms"] {
-        if let Some(wait) = longest(headers, name, decimal_milliseconds) {
+        let wait = |text: &str| {
+            let (millis, rest) = decimal(text)?;
+            Some(Number::new(millis, Duration::from_millis).wait(&now)?.saturating_add(rest / 1_000))
+        };
+        if let Some(wait) = longest(headers, name, wait) {
             return Some(wait);
         }
     }
     // A fraction is malformed here, as it is to the AWS SDKs.
-    longest(headers, "x-amz-retry-after", parse_digits).map(Duration::from_millis)
+    let wait = |text: &str| Number::new(parse_digits(text)?, Duration::from_millis).wait(&now);
+    longest(headers, "x-amz-retry-after", wait)
 }
 
 /// Returns the largest number among the values of a header. If a header is repeated, arriving late is safe, and
@@ -97,16 +143,17 @@ fn longest<T: Ord>(headers: &HeaderMap, name: &str, parse: impl Fn(&str) -> Opti
     headers.get_all(name).iter().filter_map(|value| parse(trimmed(value)?)).max()
 }
 
-fn decimal_milliseconds(text: &str) -> Option<Duration> {
+/// Parses digits, with or without a fraction: the whole number, and the rest as if it were one of seconds.
+fn decimal(text: &str) -> Option<(u64, Duration)> {
     if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
-    let (millis, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    // Six decimals of a millisecond are nanoseconds; further decimals are dropped.
-    let fraction = fraction.get(..6).unwrap_or(fraction);
-    let unit = 10_u64.pow(6 - u32::try_from(fraction.len()).ok()?);
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    // Nine decimals of a second are nanoseconds; further decimals are dropped.
+    let fraction = fraction.get(..9).unwrap_or(fraction);
+    let unit = 10_u64.pow(9 - u32::try_from(fraction.len()).ok()?);
     let nanos = parse_digits(fraction)?.checked_mul(unit)?;
-    Some(Duration::from_millis(parse_digits(millis)?).saturating_add(Duration::from_nanos(nanos)))
+    Some((parse_digits(whole)?, Duration::from_nanos(nanos)))
 }
 
 /// Parses what the server says about a retry: whether it may succeed.
@@ -131,13 +178,27 @@ pub fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
+/// Returns whether a response has a header of a delay, and not only the state of a rate limit, which some servers add
+/// to every response.
+pub(crate) fn names_wait(headers: &HeaderMap) -> bool {
+    let names = ["retry-after", "retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
+    names.iter().any(|name| headers.contains_key(*name)) || headers.contains_key(RESERVATION)
+}
+
+/// Returns whether a response says that nothing of a rate limit remains, whether or not it says until when.
+pub(crate) fn is_exhausted(headers: &HeaderMap) -> bool {
+    let nothing_of = |name| longest(headers, name, parse_digits) == Some(0);
+    nothing_of("ratelimit-remaining") || nothing_of("x-ratelimit-remaining") || !exhausted(headers).is_empty()
+}
+
 /// Parses the reservation of a response.
 ///
 /// Returns `None` if the header is missing, malformed or repeated: which of several reservations the server kept is
-/// unknown.
+/// unknown. One in more than 366 days is malformed.
 #[must_use]
 pub fn reservation(headers: &HeaderMap) -> Option<Reservation> {
-    trimmed(only_value(headers, &RESERVATION)?)?.parse().ok()
+    let reservation: Reservation = trimmed(only_value(headers, &RESERVATION)?)?.parse().ok()?;
+    if reservation.after <= LONGEST_WAIT { Some(reservation) } else { None }
 }
 
 /// The value of a `Retry-After` header (RFC 9110 §10.2.3).
@@ -147,13 +208,14 @@ pub fn reservation(headers: &HeaderMap) -> Option<Reservation> {
 pub enum RetryAfter {
     /// A delay relative to receipt of the response (`delay-seconds`).
     Delay(Duration),
-    /// A point in time on the server's clock (`HTTP-date`).
+    /// A point in time on the server's clock (`HTTP-date`, or a Unix time, which the RFC does not know).
     Date(SystemTime),
 }
 
 impl RetryAfter {
     /// Parses a header value: ASCII digits, or a [date](parse_http_date) whose century is determined from `now`.
-    /// Leading and trailing spaces and tabs are ignored. Returns `None` for anything else.
+    /// Leading and trailing spaces and tabs are ignored. A number from 10⁹ on is a Unix time in seconds, and from 10¹²
+    /// on one in milliseconds. Returns `None` for anything else.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -167,7 +229,10 @@ impl RetryAfter {
     pub fn parse(value: &str, now: SystemTime) -> Option<Self> {
         let value = value.trim_matches([' ', '\t']);
         match parse_digits(value) {
-            Some(seconds) => Some(Self::Delay(Duration::from_secs(seconds))),
+            Some(number) => match Number::new(number, Duration::from_secs) {
+                Number::Wait(wait) => Some(Self::Delay(wait)),
+                Number::Time(time) => UNIX_EPOCH.checked_add(time).map(Self::Date),
+            },
             None => parse_http_date(value, now).map(Self::Date),
         }
     }
@@ -186,7 +251,8 @@ impl RetryAfter {
 /// Returns the delay that the `Retry-After` header of a response asks for.
 ///
 /// `now` is the wall-clock time at which the response was received. A date is measured against the response's own
-/// `Date` header if it has one, so the clocks of client and server may differ.
+/// `Date` header if it has one, so the clocks of client and server may differ. A delay of more than 366 days is
+/// malformed, and ignored.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let parse = |value: &HeaderValue| RetryAfter::parse(value.to_str().ok()?, now);
@@ -195,28 +261,26 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         // RFC 9110 §6.6.1: `Date` is when the response was made, on the clock that has written the other date.
         date @ RetryAfter::Date(_) => date.delay_from(sent_at(headers, now).unwrap_or(now)),
     };
-    headers.get_all(RETRY_AFTER).iter().filter_map(parse).map(delay).max()
+    headers.get_all(RETRY_AFTER).iter().filter_map(parse).map(delay).filter_map(possible).max()
 }
 
 fn sent_at(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
     parse_http_date(headers.get(DATE)?.to_str().ok()?, now)
 }
 
-/// Resets from this value on are Unix times (from 2001 on), not numbers of seconds (31 years).
-const FIRST_UNIX_TIME: u64 = 1_000_000_000;
-
 /// Returns the time until the rate limit of a response resets, if the limit is exhausted.
 ///
 /// - `RateLimit: "default";r=0;t=30` (IETF draft 8 and later): the longest `t` among the limits with `r=0`.
 /// - `RateLimit: limit=100, remaining=0, reset=30` (draft 7).
-/// - `RateLimit-Remaining: 0` and `RateLimit-Reset: 30` (earlier drafts), also with the prefix `X-`. A reset of 10⁹ or
-///   more is a Unix time, as GitHub sends it. A missing `Remaining` counts as 0.
+/// - `RateLimit-Remaining: 0` and `RateLimit-Reset: 30` (earlier drafts), also with the prefix `X-`. A missing
+///   `Remaining` counts as 0.
 ///
-/// Malformed headers are ignored, as the draft requires. `now` is the wall-clock time at which the response was
+/// A reset of 10⁹ or more is a Unix time, as GitHub sends it, and from 10¹² on one in milliseconds. Malformed headers
+/// are ignored, as the draft requires, and so is a reset in more than 366 days. `now` is the wall-clock time at which the response was
 /// received.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    if let Some(wait) = from_draft(headers) {
+    if let Some(wait) = from_draft(headers, now) {
         return Some(wait);
     }
     if let Some(wait) = from_pair(headers, "ratelimit-remaining", "ratelimit-reset", now) {
@@ -225,20 +289,27 @@ pub fn rate_limit(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     from_pair(headers, "x-ratelimit-remaining", "x-ratelimit-reset", now)
 }
 
-fn from_draft(headers: &HeaderMap) -> Option<Duration> {
+fn from_draft(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let wait = |seconds| Number::new(seconds, Duration::from_secs).wait(|| now);
+    exhausted(headers).into_iter().filter_map(wait).max()
+}
+
+/// Returns the resets of the limits with nothing remaining, by the draft.
+fn exhausted(headers: &HeaderMap) -> Vec<u64> {
     let lines: Option<Vec<_>> = headers.get_all("ratelimit").into_iter().map(|line| line.to_str().ok()).collect();
     // A structured list may be split over several header lines.
-    let text = lines?.join(", ");
-    let seconds = match Parser::new(&text).parse::<List>() {
-        Ok(limits) if limits.iter().all(is_named) => limits.iter().filter_map(until_reset).max(),
+    let text = lines.unwrap_or_default().join(", ");
+    match Parser::new(&text).parse::<List>() {
+        Ok(limits) if limits.iter().all(is_named) => limits.iter().filter_map(until_reset).collect(),
         // Draft 7 and before: one limit, in a dictionary.
-        _ => {
-            let limit = Parser::new(&text).parse::<Dictionary>().ok()?;
-            let number = |name| number(bare(limit.get(name)?)?);
-            if number("remaining")? == 0 { number("reset") } else { None }
-        }
-    };
-    seconds.map(Duration::from_secs)
+        _ => exhausted_dictionary(&text).into_iter().collect(),
+    }
+}
+
+fn exhausted_dictionary(text: &str) -> Option<u64> {
+    let limit = Parser::new(text).parse::<Dictionary>().ok()?;
+    let number = |name| number(bare(limit.get(name)?)?);
+    if number("remaining")? == 0 { number("reset") } else { None }
 }
 
 fn is_named(entry: &ListEntry) -> bool {
@@ -263,12 +334,11 @@ fn from_pair(headers: &HeaderMap, remaining: &str, reset: &str, now: SystemTime)
     if headers.contains_key(remaining) && longest(headers, remaining, parse_digits) != Some(0) {
         return None;
     }
-    let reset = longest(headers, reset, parse_digits)?;
-    if reset < FIRST_UNIX_TIME {
-        return Some(Duration::from_secs(reset));
-    }
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Some(Duration::from_secs(reset).saturating_sub(since))
+    longest(headers, reset, |text| {
+        let (number, rest) = decimal(text)?;
+        // After a time in milliseconds, this is up to a second too long.
+        Some(Number::new(number, Duration::from_secs).wait(|| now)?.saturating_add(rest))
+    })
 }
 
 /// Parses an HTTP date in any of the three formats of RFC 9110 §5.6.7, with their exact spelling:

@@ -5,6 +5,7 @@ use tonic::Status;
 use tonic_types::StatusExt as _;
 
 use crate::grpc::{outcome_by, pushback};
+use crate::hint::LONGEST_WAIT;
 
 /// Classifies a status of tonic, given that the method is idempotent. It is the rule for calls without a
 /// [layer](crate::tower::RetryLayer):
@@ -26,7 +27,8 @@ use crate::grpc::{outcome_by, pushback};
 /// | made by the client, with another cause | by its code |
 ///
 /// The hint is the pushback (`grpc-retry-pushback-ms`) or else the `RetryInfo` in the details, as Google's APIs send
-/// it; both are lower bounds. A pushback that forbids retries ends the call.
+/// it; both are lower bounds. A pushback that forbids retries ends the call. A `RetryInfo` of more than
+/// [366 days](crate::hint::LONGEST_WAIT) is ignored.
 #[must_use]
 pub fn tonic(status: &Status) -> Outcome {
     let code = status.code() as u32;
@@ -47,7 +49,7 @@ pub fn tonic(status: &Status) -> Outcome {
 /// Returns the delay in the details of a status. A negative one is read as zero, which is no bound.
 fn retry_info(status: &Status) -> Option<ServerHint> {
     let delay = status.get_details_retry_info()?.retry_delay?;
-    if delay.is_zero() { None } else { Some(ServerHint::AtLeast(delay)) }
+    if delay.is_zero() || delay > LONGEST_WAIT { None } else { Some(ServerHint::AtLeast(delay)) }
 }
 
 #[cfg(test)]
@@ -110,6 +112,15 @@ mod tests {
         let transient = Outcome::Failed { kind: FailureKind::Transient, hint };
         assert_eq!(tonic(&with_retry_info(Code::Unavailable)), transient);
         assert_eq!(tonic(&with_retry_info(Code::InvalidArgument)), Outcome::Permanent);
+    }
+
+    #[test]
+    fn a_retry_delay_that_no_server_can_mean_is_no_hint() {
+        for seconds in [LONGEST_WAIT.as_secs() + 1, 1_795_255_202, 1_795_255_202_000] {
+            let details = ErrorDetails::with_retry_info(Some(Duration::from_secs(seconds)));
+            let status = Status::with_error_details(Code::Unavailable, "later", details);
+            assert_eq!(tonic(&status), Outcome::TRANSIENT, "{seconds}");
+        }
     }
 
     #[test]

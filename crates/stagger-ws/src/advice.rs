@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use stagger::admission::Reservation;
+use stagger_http::hint::LONGEST_WAIT;
 
 /// The maximum length of a close reason, in bytes: RFC 6455, section 5.5.
 const MAX_REASON: usize = 123;
@@ -50,8 +51,8 @@ struct ReservedWire<'a> {
 }
 
 impl ReconnectAdvice {
-    /// Formats this as a close reason of at most 123 bytes. Rounds up to milliseconds; longer waits than fit are
-    /// capped.
+    /// Formats this as a close reason of at most 123 bytes. Rounds up to milliseconds; waits of more than
+    /// [366 days](LONGEST_WAIT) are capped.
     #[must_use]
     pub fn to_reason(self) -> String {
         let wire = Wire { retry_after_ms: millis(self.retry_after), spread_ms: millis(self.spread) };
@@ -60,17 +61,15 @@ impl ReconnectAdvice {
     }
 
     /// Parses a close reason. Returns `None` if it is not reconnect advice. A missing spread means zero, and unknown
-    /// fields are ignored; negative and fractional numbers are rejected.
+    /// fields are ignored; negative and fractional numbers are rejected, and waits of more than
+    /// [366 days](LONGEST_WAIT), which are mistakes such as a Unix time.
     #[must_use]
     pub fn from_reason(reason: &str) -> Option<Self> {
         if reason.len() > MAX_REASON {
             return None;
         }
         let wire: Wire = serde_json::from_str(reason).ok()?;
-        Some(Self {
-            retry_after: Duration::from_millis(wire.retry_after_ms),
-            spread: Duration::from_millis(wire.spread_ms),
-        })
+        Some(Self { retry_after: possible(wire.retry_after_ms)?, spread: possible(wire.spread_ms)? })
     }
 
     /// Formats a reservation as a close reason of at most 123 bytes: `{"retry_after_ms":1520,"reservation":"…"}`, with
@@ -87,7 +86,7 @@ impl ReconnectAdvice {
     #[must_use]
     pub fn reservation(reason: &str) -> Option<Reservation> {
         let wire = ReservedWire::parse(reason)?;
-        Some(Reservation { after: Duration::from_millis(wire.retry_after_ms), token: wire.reservation.parse().ok()? })
+        Some(Reservation { after: possible(wire.retry_after_ms)?, token: wire.reservation.parse().ok()? })
     }
 
     /// Returns a close reason as a log may show it: a reservation without its token.
@@ -107,8 +106,14 @@ impl<'a> ReservedWire<'a> {
     }
 }
 
+/// Returns the wait unless no server can mean it.
+fn possible(millis: u64) -> Option<Duration> {
+    let wait = Duration::from_millis(millis);
+    if wait <= LONGEST_WAIT { Some(wait) } else { None }
+}
+
 fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    u64::try_from(length.min(LONGEST_WAIT).as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -121,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_advice_fits_into_a_close_frame_and_round_trips() {
-        let longest = ms(u64::MAX);
+        let longest = LONGEST_WAIT;
         for length in [Duration::ZERO, ms(1), ms(86_400_000), longest] {
             for advice in [
                 ReconnectAdvice { retry_after: length, spread: ms(20_000) },
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_reservation_fits_into_a_close_frame_and_is_advice_for_other_clients() {
-        for after in [Duration::ZERO, ms(1), ms(86_400_000), ms(u64::MAX)] {
+        for after in [Duration::ZERO, ms(1), ms(86_400_000), LONGEST_WAIT] {
             let token = "ffffffffffffffff0123456789abcdef".parse().unwrap();
             let reservation = Reservation { after, token };
             let reason = ReconnectAdvice::reason_of(&reservation);
@@ -200,6 +205,10 @@ mod tests {
             r#"{"retry_after_ms":1.5}"#,
             r#"{"retry_after_ms":"8000"}"#,
             r#"{"retry_after_ms":18446744073709551616}"#,
+            // More than a year, such as a Unix time.
+            r#"{"retry_after_ms":31622400001}"#,
+            r#"{"retry_after_ms":1795255202000,"spread_ms":20}"#,
+            r#"{"retry_after_ms":20,"spread_ms":1795255202000}"#,
             r#"{"retry_after_ms":1,"retry_after_ms":2}"#,
             r#"{"retry_after_ms":1"#,
             r#"{"retry_after_ms":1}x"#,

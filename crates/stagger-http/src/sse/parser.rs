@@ -8,6 +8,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr2};
 
 use crate::header::parse_digits;
+use crate::hint::LONGEST_WAIT;
 
 /// The default limit of an event.
 pub(super) const MAX_EVENT_BYTES: usize = 1 << 20;
@@ -149,7 +150,8 @@ impl Parser {
         &self.last_event_id
     }
 
-    /// Returns the reconnection time that the server last asked for with `retry`. It is not limited.
+    /// Returns the reconnection time that the server last asked for with `retry`, which no client needs to
+    /// accept: it may be up to [`LONGEST_WAIT`].
     #[must_use]
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
@@ -224,7 +226,8 @@ impl Parser {
             b"id" => self.set_id(value)?,
             b"retry" => {
                 let millis = core::str::from_utf8(value).ok().and_then(parse_digits);
-                self.retry = millis.map(Duration::from_millis).or(self.retry);
+                let wait = millis.map(Duration::from_millis).filter(|wait| *wait <= LONGEST_WAIT);
+                self.retry = wait.or(self.retry);
             }
             // A comment, which has no name, or an unknown field.
             _ => {}

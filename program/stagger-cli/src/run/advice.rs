@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use stagger_core::text::parse_duration;
+use stagger_http::hint::LONGEST_WAIT;
 use tempfile::NamedTempFile;
 
 use super::http::{self, HttpClient, Response, ResponseReader, next_line};
@@ -142,12 +143,19 @@ impl Advice {
             && let Ok(length) = parse_duration(length)
         {
             match length {
+                // A mistake, such as a Unix time.
+                Some(length) if length > LONGEST_WAIT => return self.reject(line),
                 Some(length) => self.retry_after = Some(length),
                 // "retry-after=never"
                 None => self.stop = true,
             }
             return;
         }
+        self.reject(line);
+    }
+
+    /// Keeps a line that is no valid instruction, to be shown.
+    fn reject(&mut self, line: &str) {
         if self.unknown.len() < MAX_UNKNOWN {
             // What is not printable may come from a server.
             let shown = line.chars().take(40).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
@@ -173,6 +181,9 @@ mod tests {
             ("retry-after=never", true, None, &[]),
             ("retry after 5", false, None, &["retry after 5"]),
             ("retry-after=soon", false, None, &["retry-after=soon"]),
+            ("retry-after=366d", false, after(31_622_400_000), &[]),
+            ("retry-after=1795255202", false, None, &["retry-after=1795255202"]),
+            ("retry-after=1795255202000ms", false, None, &["retry-after=1795255202000ms"]),
         ] {
             let unknown = unknown.iter().map(|&word| word.to_owned()).collect();
             let want = Advice { stop, retry_after, unknown, response: None };

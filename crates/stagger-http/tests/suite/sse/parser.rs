@@ -114,13 +114,15 @@ fn the_web_platform_tests_of_retry_hold() {
         ("format-field-retry-bogus", b"retry:3000\nretry:1000x\ndata:x\n\n", millis(3000)),
         ("format-field-retry-empty", b"retry\ndata:test\n\n", None),
         ("without an event", b"retry:1\n", millis(1)),
+        ("more than a year", b"retry:3000\nretry:31622400001\n", millis(3000)),
+        ("a Unix time", b"retry:1795255202000\n", None),
         ("negative", b"retry:-1\n", None),
         ("a sign", b"retry:+1\n", None),
         ("a fraction", b"retry:1.5\n", None),
         ("spaces", b"retry:  1\n", None),
         ("other digits", "retry:١\n".as_bytes(), None),
         ("zero", b"retry:0\n", millis(0)),
-        ("absurd", b"retry:99999999999999999999999999\n", millis(u64::MAX)),
+        ("absurd", b"retry:99999999999999999999999999\n", None),
     ];
     for &(name, stream, want) in cases {
         for chunk in [usize::MAX, 1] {

@@ -117,18 +117,13 @@ async fn retry_is_a_minimum_for_failed_attempts_too_and_the_longer_wait_counts()
 
 #[tokio::test(start_paused = true)]
 async fn an_absurd_retry_is_capped_and_reported_once_per_stream() {
-    let absurd = "retry: 99999999999999999999\ndata: x\n\nretry: 86400000\ndata: y\n\n";
+    let absurd = "retry: 31622400000\ndata: x\n\nretry: 86400000\ndata: y\n\n";
     let server = Server::new([stream(absurd)]);
     let mut client = server.client().retrier(EXACT).max_retry(secs(40)).connect();
     let told = take(&mut client, 6).await;
     assert_eq!(
         told[1..5],
-        [
-            &format!("capped: {:?} to 40s", Duration::from_millis(u64::MAX)),
-            "message: x",
-            "message: y",
-            "closed: the server ended the stream"
-        ]
+        ["capped: 31622400s to 40s", "message: x", "message: y", "closed: the server ended the stream"]
     );
     let wait = server.times()[1];
     assert!((secs(40)..=secs(60)).contains(&wait), "{wait:?}");
