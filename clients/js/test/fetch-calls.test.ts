@@ -86,7 +86,7 @@ test("an error proves that nothing was processed only if Node says so", () => {
     [stream("NGHTTP2_INTERNAL_ERROR"), "transient", false],
     [{ code: "UND_ERR_SOCKET", message: 'HTTP/2: "GOAWAY" frame received with code 0' }, "transient", false],
     [{ code: "EAI_AGAIN", syscall: "getaddrinfo" }, "transient", true],
-    [{ code: "ENOTFOUND", syscall: "getaddrinfo" }, "permanent", true],
+    [{ code: "ENOTFOUND", syscall: "getaddrinfo" }, "transient", true],
     [{ code: "UND_ERR_CONNECT_TIMEOUT", message: "Connect Timeout Error" }, "transient", true],
     [{ code: "UND_ERR_HEADERS_TIMEOUT", message: "Headers Timeout Error" }, "transient", false],
     [{ code: "ECONNRESET", message: tls }, "transient", true],

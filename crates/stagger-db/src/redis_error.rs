@@ -13,6 +13,7 @@ use stagger::{Outcome, classify};
 /// | a pipeline or a transaction | the worst of its replies: permanent, then throttled, then transient |
 /// | I/O | by [`classify::io`]; a missing connection or socket file is transient, too |
 /// | no server known to the sentinels or the cluster at the moment | transient |
+/// | the host's name has no address | transient |
 /// | all others: authentication, configuration, types, malformed replies | permanent |
 ///
 /// A server without a free connection closes new ones with `ERR max number of clients reached`. The client drops that
@@ -27,8 +28,15 @@ pub fn redis(error: &RedisError) -> Outcome {
         | ErrorKind::NoValidReplicasFoundBySentinel
         | ErrorKind::ClusterConnectionNotFound => Outcome::TRANSIENT,
         ErrorKind::Server(_) | ErrorKind::Extension => by_replies(error),
+        ErrorKind::InvalidClientConfig if is_failed_lookup(error) => Outcome::TRANSIENT,
         _ => Outcome::Permanent,
     }
+}
+
+/// Returns whether a lookup has found no address, which the client takes for an error in its configuration.
+fn is_failed_lookup(error: &RedisError) -> bool {
+    let message = error.to_string();
+    message.contains("No address found for host") || message.contains("could not resolve to any addresses")
 }
 
 fn by_io(error: &RedisError) -> Outcome {

@@ -9,7 +9,7 @@ use stagger::{FailureKind, Outcome, classify};
 /// | database error | by its SQLSTATE: [`classify::sqlstate`] |
 /// | database error of SQLite | by its result code: [`classify::sqlite`]. A locked database is transient |
 /// | database error of MySQL or MariaDB | with the feature `sqlx-mysql` by its number: [`classify::mysql`] |
-/// | I/O | by [`classify::io`]: lost and refused connections are transient |
+/// | I/O | by [`classify::io`]: lost and refused connections and failed name lookups are transient |
 /// | TLS, or the `Any` driver | by the I/O error inside it; permanent without one |
 /// | the pool timed out | local exhaustion: all connections of the pool are in use, or none can be opened |
 /// | all others: row or column not found, decoding errors, closed pool | permanent |

@@ -68,7 +68,7 @@ pub fn sqlstate(code: &str) -> Outcome {
 /// | 1290 and 1836, the server is read-only (after a failover) | transient, over a new connection |
 /// | 1047 not prepared (a Galera node that joins or has no quorum), 1053 shutting down | likewise |
 /// | 1152, 1158 to 1161 and 1184 lost connection, 1927 connection killed, 4031 idle for too long | likewise |
-/// | errors of the C client: 2002 and 2003 cannot connect | likewise |
+/// | errors of the C client: 2002 and 2003 cannot connect, 2005 unknown host | likewise |
 /// | errors of the C client: 2006 server has gone away, 2013 and 2055 lost connection | likewise |
 /// | 1040 too many connections, 1203 and 1226 too many of this user | throttled |
 /// | anything else | permanent |
@@ -104,6 +104,7 @@ pub const fn mysql(number: u16) -> Outcome {
         | 4031
         | 2002
         | 2003
+        | 2005
         | 2006
         | 2013
         | 2055 => Outcome::TRANSIENT,
@@ -284,9 +285,9 @@ mod tests {
 
     #[test]
     fn mysql_numbers_are_as_in_the_table() {
-        const TRANSIENT: [u16; 22] = [
-            1020, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1205, 1213, 1290, 1836, 1927, 2002, 2003, 2006, 2013,
-            2055, 3101, 3572, 4031,
+        const TRANSIENT: [u16; 23] = [
+            1020, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1205, 1213, 1290, 1836, 1927, 2002, 2003, 2005, 2006,
+            2013, 2055, 3101, 3572, 4031,
         ];
         for number in 0..=u16::MAX {
             let want = match number {

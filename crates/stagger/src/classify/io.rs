@@ -11,14 +11,14 @@ use stagger_core::{FailureKind, Outcome};
 /// | refused, reset, aborted, broken pipe, unexpected end of file | transient |
 /// | timed out; would block, which is how Unix reports that a socket's read or write timeout has elapsed | transient |
 /// | host or network unreachable, network down | transient |
-/// | the resolver failed | transient |
-/// | the resolver reports an unknown name | permanent |
+/// | a name lookup failed, whatever the resolver says of the name: it may be created, or the answer be wrong | transient |
 /// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`) | local exhaustion |
 /// | no free local address or port | local exhaustion |
 /// | anything else: not found, permission denied, invalid input, … | permanent |
 ///
 /// Delays after local exhaustion start from the policy's `local_base`, and it is never counted against the server. A
-/// resolver failure is recognized by its message, which is all that the standard library provides.
+/// failed lookup is recognized by its message, which is all that the standard library and clients provide. If an
+/// unknown name is a typing mistake to you, say so with a rule: `.when(|error| ..)`.
 #[must_use]
 pub fn io(error: &Error) -> Outcome {
     if error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) {
@@ -35,8 +35,9 @@ pub fn io(error: &Error) -> Outcome {
         | ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
         | ErrorKind::NetworkDown => Outcome::TRANSIENT,
+        _ if is_failed_lookup(error) => Outcome::TRANSIENT,
         ErrorKind::AddrNotAvailable => LOCAL,
-        _ => resolver(error).unwrap_or(Outcome::Permanent),
+        _ => Outcome::Permanent,
     }
 }
 
@@ -52,14 +53,30 @@ const EXHAUSTED: [i32; 3] = [10024, 4, 10055];
 #[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
 const EXHAUSTED: [i32; 3] = [24, 23, 55];
 
-/// Messages of `getaddrinfo` for an unknown name: glibc, its older message, musl, Apple and the BSDs, Windows.
-const UNKNOWN_NAME: [&str; 6] = [
-    "Name or service not known",
-    "No address associated with hostname",
-    "Name does not resolve",
-    "nodename nor servname provided",
-    "Name has no usable address",
+/// `WSAHOST_NOT_FOUND`, `WSATRY_AGAIN`, `WSANO_RECOVERY`, `WSANO_DATA`, whose messages are in the user's language.
+#[cfg(windows)]
+const LOOKUP: [i32; 4] = [11001, 11002, 11003, 11004];
+/// Elsewhere the numbers of `getaddrinfo` are no error numbers, and are lost.
+#[cfg(not(windows))]
+const LOOKUP: [i32; 0] = [];
+
+/// What the messages of failed lookups contain. Nearly all begin with that of the standard library; the others are of
+/// lookups that have found no address, and have a kind that says something else.
+const FAILED_LOOKUPS: [&str; 8] = [
+    "failed to lookup address information",
+    // Windows, in an error that is known by its message alone.
     "No such host is known",
+    // The standard library, tokio and redis.
+    "could not resolve to any address",
+    // tokio-postgres.
+    "could not resolve any addresses",
+    // sqlx.
+    "did not resolve to any addresses",
+    // hyper-util, in an error of the kind `NotConnected`.
+    "Network unreachable",
+    // hickory, since version 0.25 and before.
+    "no records found for Query",
+    "no record found for Query",
 ];
 
 /// Classifies an error that is only known by its message: that of an operating system error, of an [`ErrorKind`], or of
@@ -71,7 +88,7 @@ pub(super) fn by_message(message: &str) -> Option<Outcome> {
             return Some(io(&error));
         }
     }
-    lookup(message)
+    if is_lookup_message(message) { Some(Outcome::TRANSIENT) } else { None }
 }
 
 /// Returns the operating system's error whose number ends this message.
@@ -102,19 +119,17 @@ const KINDS: [ErrorKind; 18] = [
     ErrorKind::UnexpectedEof,
 ];
 
-/// Classifies a failed name lookup; `None` if the error is something else.
-fn resolver(error: &Error) -> Option<Outcome> {
-    // The message is the standard library's own, not the system's; most errors return here.
-    if error.raw_os_error().is_none() { lookup(&error.to_string()) } else { None }
+/// Returns whether this is the error of a name lookup.
+fn is_failed_lookup(error: &Error) -> bool {
+    match error.raw_os_error() {
+        Some(code) => LOOKUP.contains(&code),
+        // The message is the standard library's or a client's own, not the system's.
+        None => is_lookup_message(&error.to_string()),
+    }
 }
 
-/// Classifies the message of a failed name lookup; `None` if it is something else.
-fn lookup(message: &str) -> Option<Outcome> {
-    if !message.contains("failed to lookup address information") && !message.contains("No such host is known") {
-        return None;
-    }
-    let unknown = UNKNOWN_NAME.iter().any(|phrase| message.contains(phrase));
-    Some(if unknown { Outcome::Permanent } else { Outcome::TRANSIENT })
+fn is_lookup_message(message: &str) -> bool {
+    FAILED_LOOKUPS.iter().any(|phrase| message.contains(phrase))
 }
 
 #[cfg(test)]
@@ -156,24 +171,51 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_permanent_and_resolver_failures_transient() {
-        let failed = |detail| Error::other(format!("failed to lookup address information: {detail}"));
-        for (detail, want) in [
-            ("Name or service not known", Outcome::Permanent),
-            ("No address associated with hostname", Outcome::Permanent),
-            ("Name does not resolve", Outcome::Permanent),
-            ("nodename nor servname provided, or not known", Outcome::Permanent),
-            ("Name has no usable address", Outcome::Permanent),
-            ("Temporary failure in name resolution", Outcome::TRANSIENT),
-            ("Try again", Outcome::TRANSIENT),
-            ("Name server failure", Outcome::TRANSIENT),
+    fn every_failed_lookup_is_transient() {
+        // As glibc, musl, Apple and the BSDs say it.
+        for detail in [
+            "Name or service not known",
+            "No address associated with hostname",
+            "Name does not resolve",
+            "Name has no usable address",
+            "nodename nor servname provided, or not known",
+            "Non-recoverable failure in name resolution",
+            "Temporary failure in name resolution",
+            "Try again",
+            "Name server failure",
         ] {
-            assert_eq!(io(&failed(detail)), want, "{detail}");
+            let error = Error::other(format!("failed to lookup address information: {detail}"));
+            assert_eq!(io(&error), Outcome::TRANSIENT, "{detail}");
+            assert_eq!(by_message(&error.to_string()), Some(Outcome::TRANSIENT), "{detail}");
         }
-        assert_eq!(io(&Error::other("No such host is known. (os error 11001)")), Outcome::Permanent);
-        assert_eq!(by_message(&failed("Name or service not known").to_string()), Some(Outcome::Permanent));
-        // The real resolver's message: either of the two, with or without a network.
+        assert_eq!(io(&Error::other("No such host is known. (os error 11001)")), Outcome::TRANSIENT);
+        for code in LOOKUP {
+            assert_eq!(io(&Error::from_raw_os_error(code)), Outcome::TRANSIENT, "{code}");
+        }
+        // The real resolver's message: either of two, with or without a network.
         let error = "name.invalid:80".to_socket_addrs().unwrap_err();
-        assert!(resolver(&error).is_some(), "{error:?}");
+        assert_eq!(io(&error), Outcome::TRANSIENT, "{error:?}");
+    }
+
+    #[test]
+    fn a_lookup_without_an_address_is_transient_whatever_its_kind() {
+        for (kind, message) in [
+            (ErrorKind::InvalidInput, "could not resolve to any addresses"),
+            (ErrorKind::InvalidInput, "could not resolve to any address"),
+            (ErrorKind::InvalidInput, "could not resolve any addresses"),
+            (ErrorKind::AddrNotAvailable, "Hostname did not resolve to any addresses"),
+            (ErrorKind::NotConnected, "Network unreachable"),
+            (ErrorKind::Other, "no records found for Query { name: Name(\"a.test.\") }"),
+        ] {
+            assert_eq!(io(&Error::new(kind, message)), Outcome::TRANSIENT, "{message}");
+        }
+        for (kind, message, want) in [
+            (ErrorKind::InvalidInput, "invalid port value", Outcome::Permanent),
+            (ErrorKind::InvalidInput, "file name contained an unexpected NUL byte", Outcome::Permanent),
+            (ErrorKind::AddrNotAvailable, "no port left", LOCAL),
+            (ErrorKind::NotConnected, "not connected", Outcome::Permanent),
+        ] {
+            assert_eq!(io(&Error::new(kind, message)), want, "{message}");
+        }
     }
 }
