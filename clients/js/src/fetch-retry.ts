@@ -1,7 +1,7 @@
 /** `fetch` with retries, by the rules of HTTP. */
 import { PLATFORM } from "./clock.js";
 import { reservation, serverHint } from "./fetch-hints.js";
-import { errorOutcome, idempotencyOf, responseOutcome } from "./fetch-rules.js";
+import { announcedWait, errorOutcome, idempotencyOf, responseOutcome } from "./fetch-rules.js";
 import type { QuietPermit } from "./quiet-period.js";
 import type { QuietPeriods } from "./quiet-periods.js";
 import { RetryError } from "./retry.js";
@@ -24,6 +24,11 @@ export interface FetchRetryOptions extends CallOptions {
    * before each request (a CORS preflight), unless they have asked already. Default: false.
    */
   readonly attemptHeader?: boolean;
+  /**
+   * Takes a 403 that says when to return, or that nothing of a rate limit remains, for throttled, and a 413 with `Retry-After` as
+   * well, as APIs such as GitHub's mean it. Default: false, both are permanent.
+   */
+  readonly announcedWaits?: boolean;
   /**
    * Returns headers with fresh credentials after a response with 401 or 403, which replace those of the same name, or nothing if
    * no credentials are available. The request is then sent again with them immediately, once per call, if its body can be sent
@@ -124,6 +129,8 @@ export async function fetchRetry(
   /** What the last attempt says about the server, whether or not the request may be sent again; one of another origin, nothing. */
   let met: AttemptOutcome = { kind: "success" };
   let token: string | undefined;
+  /** Whether the last response announces a wait: then it says nothing about the credentials. */
+  let isLimited = false;
 
   const run = ({ number, signal }: RetryAttempt) => {
     sent = new Headers(headers);
@@ -142,7 +149,9 @@ export async function fetchRetry(
     if ("value" in ended) {
       const { status, headers, redirected, url } = ended.value;
       const hint = serverHint(headers, clock.wall());
-      outcome = responseOutcome(status, headers, idempotency, hint);
+      const announced = options.announcedWaits ? announcedWait(status, headers, hint) : undefined;
+      isLimited = announced !== undefined;
+      outcome = announced ?? responseOutcome(status, headers, idempotency, hint);
       // Admission control rejects a request before anything reads it; the server of a redirect has read it.
       const isReserved = hint?.kind === "reserved" && !redirected;
       token = isReserved ? reservation(headers)?.token : undefined;
@@ -180,7 +189,7 @@ export async function fetchRetry(
   };
   /** Returns whether fresh credentials may help: what the server of a redirect denies may have been processed before it. */
   const mayRenew = ({ status, redirected }: Response) =>
-    (status === 401 || status === 403) && refreshCredentials && !isOnce && (mayRepeat || !redirected);
+    (status === 401 || status === 403) && !isLimited && refreshCredentials && !isOnce && (mayRepeat || !redirected);
   const operation = {
     run,
     judge,

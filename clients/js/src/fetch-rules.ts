@@ -1,6 +1,6 @@
 /** The rules of HTTP: which responses may be followed by another attempt, and which requests may be sent again. */
 import type { FailureKind } from "./delays.js";
-import { type ReadHeaders, shouldRetry } from "./fetch-hints.js";
+import { isExhausted, namesWait, type ReadHeaders, shouldRetry } from "./fetch-hints.js";
 import type { AttemptOutcome, ServerHint } from "./retry-machine.js";
 
 /** Why a request may be sent more than once: by its method, by its `Idempotency-Key`, or because the application says so. */
@@ -36,16 +36,38 @@ export function responseOutcome(
 }
 
 /**
+ * Classifies a 403 or 413 that announces when to return: by a header of a delay, or a 403 by a rate limit of which nothing remains.
+ * Returns `undefined` for any other response. Sources: GitHub's rate limits; RFC 9110, section 15.5.14.
+ */
+export function announcedWait(status: number, headers: ReadHeaders, hint: ServerHint | undefined): AttemptOutcome | undefined {
+  if ((status !== 403 && status !== 413) || hint?.kind === "do-not-retry") {
+    return undefined;
+  }
+  const isAnnounced = (hint && namesWait(headers)) || (status === 403 && isExhausted(headers));
+  return isAnnounced ? { kind: "failed", failure: "throttled", hint } : undefined;
+}
+
+/**
  * Errors of Node that prove that no connection was made, and of Bun for a request that may not be sent twice. Those of the system
  * calls `connect` and `getaddrinfo` do, too. Deno sends any request again by itself if a connection that it reuses ends, so the
  * error of the second connection says nothing of the first.
  */
-const NOT_SENT = ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EADDRNOTAVAIL", "UND_ERR_CONNECT_TIMEOUT"];
+const NOT_SENT = [
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "EADDRNOTAVAIL",
+  "UND_ERR_CONNECT_TIMEOUT",
+  // The lookup of the name failed.
+  "ENOTFOUND",
+  "ENODATA",
+  "EAI_AGAIN",
+];
 /** A resource of the process, or of its system, is exhausted. */
 const LOCAL = ["EMFILE", "ENFILE", "ENOBUFS", "EADDRNOTAVAIL"];
 /** What another attempt would meet again. */
 const PERMANENT = [
-  "ENOTFOUND",
   "CERT_HAS_EXPIRED",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",

@@ -68,6 +68,29 @@ test("a safe request is sent again after 503, and its success is returned", asyn
   assert.equal(seen.length, 2);
 });
 
+test("a 403 that announces a wait is sent again if that was asked for, and does not refresh credentials", async () => {
+  for (const [code, headers, isLimited] of [
+    [403, { "Retry-After": "0" }, true],
+    [403, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(Date.now() - 1_000) }, true],
+    [413, { "Retry-After": "0" }, true],
+    [403, { "X-RateLimit-Remaining": "4999" }, false],
+    [413, {}, false],
+  ] as const) {
+    let refreshed = 0;
+    const refreshCredentials = () => {
+      refreshed += 1;
+    };
+    for (const announcedWaits of [true, false]) {
+      const seen = await served(once(code, headers), async (url, options) => {
+        const response = await fetchRetry(url, {}, { ...options, announcedWaits, refreshCredentials });
+        assert.equal(response.status, announcedWaits && isLimited ? 200 : code);
+      });
+      assert.equal(seen.length, announcedWaits && isLimited ? 2 : 1, `${code} ${JSON.stringify(headers)}`);
+    }
+    assert.equal(refreshed, code === 413 ? 0 : isLimited ? 1 : 2, `${code} ${JSON.stringify(headers)}`);
+  }
+});
+
 test("the last response is returned with its body when the attempts are used up", async () => {
   const seen = await served(status(503, {}, "down"), async (url, options) => {
     const response = await fetchRetry(url, {}, options);
@@ -177,8 +200,10 @@ test("absurd hints neither stop the clock nor end in a loop", async () => {
     ["-5", 3],
     ["NaN", 3],
     ["0", 3],
-    ["99999999999999999999999", 1],
-    ["Fri, 31 Dec 9999 23:59:59 GMT", 1],
+    ["99999999999999999999999", 3],
+    ["Fri, 31 Dec 9999 23:59:59 GMT", 3],
+    [String(Date.now() - 1_000), 3],
+    ["31622400", 1],
     ["Thu, 01 Jan 1970 00:00:00 GMT", 3],
     ["301", 1],
   ] as const) {

@@ -2,16 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseHttpDate } from "../src/fetch-date.js";
 import { serverHint } from "../src/fetch-hints.js";
-import { errorOutcome, type Idempotency, idempotencyOf, responseOutcome } from "../src/fetch-rules.js";
+import { announcedWait, errorOutcome, type Idempotency, idempotencyOf, responseOutcome } from "../src/fetch-rules.js";
 import { vectors } from "./vectors.js";
 
 type Lines = [string, string][];
 interface Vectors {
   readonly now: number;
   readonly hints: readonly { readonly headers: Lines; readonly hint: string | null }[];
+  readonly announced: readonly { readonly status: number; readonly headers: Lines; readonly isThrottled: boolean }[];
   readonly statuses: readonly { readonly headers: Lines; readonly idempotency: Idempotency; readonly classes: string }[];
 }
-const { now, hints, statuses } = vectors<Vectors>("http.json");
+const { now, hints, announced, statuses } = vectors<Vectors>("http.json");
 
 test("hints are read from headers as stagger-http reads them", () => {
   for (const { headers, hint } of hints) {
@@ -30,6 +31,16 @@ test("statuses are classified as stagger-http classifies them", () => {
       return "failure" in outcome && outcome.failure === "throttled" ? "o" : outcome.kind === "failed" ? "t" : outcome.kind[0];
     });
     assert.equal(found.join(""), classes, JSON.stringify([lines, idempotency]));
+  }
+});
+
+test("a wait that is announced with 403 or 413 is found as stagger-http finds it", () => {
+  for (const { status, headers: lines, isThrottled } of announced) {
+    const headers = new Headers(lines);
+    const hint = serverHint(headers, now * 1_000);
+    const found = announcedWait(status, headers, hint);
+    const want = isThrottled ? { kind: "failed", failure: "throttled", hint } : undefined;
+    assert.deepEqual(found, want, `${status} ${JSON.stringify(lines)}`);
   }
 });
 
@@ -54,7 +65,9 @@ test("errors mean what each runtime means by them, and anything else nothing", (
   for (const [error, meaning] of [
     // As Node 20.20 and 22.23 throw them.
     [failed({ code: "ECONNREFUSED", message: "connect ECONNREFUSED 127.0.0.1:9" }), "not-sent"],
-    [failed({ code: "ENOTFOUND", message: "getaddrinfo ENOTFOUND a.invalid" }), "permanent"],
+    [failed({ code: "ENOTFOUND", message: "getaddrinfo ENOTFOUND a.invalid" }), "not-sent"],
+    [failed({ code: "EAI_AGAIN", message: "getaddrinfo EAI_AGAIN a.invalid", syscall: "getaddrinfo" }), "not-sent"],
+    [failed({ code: "EAI_NODATA", message: "getaddrinfo EAI_NODATA a.invalid", syscall: "getaddrinfo" }), "not-sent"],
     [failed({ code: "UND_ERR_SOCKET", message: "other side closed" }), "unknown"],
     [failed({ code: "ECONNRESET", message: "read ECONNRESET" }), "unknown"],
     [failed(new Error("redirect count exceeded")), "permanent"],
@@ -62,7 +75,7 @@ test("errors mean what each runtime means by them, and anything else nothing", (
     [failed({ code: "DEPTH_ZERO_SELF_SIGNED_CERT", message: "self-signed certificate" }), "permanent"],
     // Bun 1.4.5.
     [bun("ECONNREFUSED"), "not-sent"],
-    [bun("ENOTFOUND", "getaddrinfo ENOTFOUND a.invalid"), "permanent"],
+    [bun("ENOTFOUND", "getaddrinfo ENOTFOUND a.invalid"), "not-sent"],
     [bun("ECONNRESET"), "unknown"],
     [bun("EPROTO"), "unknown"],
     [bun("TooManyRedirects"), "permanent"],

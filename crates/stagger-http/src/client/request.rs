@@ -17,6 +17,7 @@ use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_M
 use crate::hyper::outcome as by_protocol;
 use crate::key;
 use crate::request::{Idempotency, RequestProgress};
+use crate::status::AnnouncedWaits;
 use crate::{grpc, hint, status};
 
 /// The point in time at which the caller of a request gives up, as a request extension.
@@ -149,6 +150,8 @@ pub(crate) struct RequestTracker<P> {
     pub(crate) body: BodyReplay,
     /// The token of the reservation in the last response.
     reservation_token: Option<ReservationToken>,
+    /// Whether the last response rejects the credentials.
+    is_denied: bool,
     has_refreshed: bool,
 }
 
@@ -163,7 +166,7 @@ impl<P: RequestHead> RequestTracker<P> {
                 head.headers_mut().insert(IDEMPOTENCY_KEY, key);
             }
         }
-        Self { head, body: BodyReplay::Possible, reservation_token: None, has_refreshed: false }
+        Self { head, body: BodyReplay::Possible, reservation_token: None, is_denied: false, has_refreshed: false }
     }
 
     /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
@@ -222,7 +225,20 @@ impl<P: RequestHead> RequestTracker<P> {
                     outcome => outcome,
                 }
             }
-            None => status::response_outcome(status, headers, failure.idempotency, hint()),
+            None => {
+                let hint = hint();
+                match settings.announced_waits {
+                    AnnouncedWaits::Follow => status::announced_wait(status, headers, hint),
+                    AnnouncedWaits::Ignore => None,
+                }
+                .unwrap_or_else(|| status::response_outcome(status, headers, failure.idempotency, hint))
+            }
+        };
+        self.is_denied = match status {
+            StatusCode::UNAUTHORIZED => true,
+            // A 403 that is throttled is a rate limit, and says nothing about the credentials.
+            StatusCode::FORBIDDEN => !matches!(outcome, Outcome::Failed { kind: FailureKind::Throttled, .. }),
+            _ => false,
         };
         // Admission control rejects a request before anything reads it. A 503 or 429 without a reservation may come
         // from anywhere behind.
@@ -279,18 +295,12 @@ impl<P: RequestHead> RequestTracker<P> {
         }
     }
 
-    /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not
+    /// Starts refreshing the credentials if the last response denies the request, refreshing is configured, and it has not
     /// been done in this call. `hops` are those of the attempt: what another server denies may have been processed
     /// before.
-    pub(crate) fn refresh(
-        &mut self,
-        status: StatusCode,
-        hops: Hops,
-        settings: &RetrySettings<P>,
-    ) -> Option<CredentialFuture> {
+    pub(crate) fn refresh(&mut self, hops: Hops, settings: &RetrySettings<P>) -> Option<CredentialFuture> {
         let refresh = settings.refresh_credentials.as_ref()?;
-        let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if !is_denied || self.body == BodyReplay::Impossible || self.has_refreshed {
+        if !self.is_denied || self.body == BodyReplay::Impossible || self.has_refreshed {
             return None;
         }
         if hops != Hops::One && !self.idempotency(settings).allows_retry(RequestProgress::MaybeProcessed) {

@@ -13,6 +13,7 @@ use stagger::{PollRetry, Retrier};
 
 use crate::grpc::Codes;
 use crate::key::{self, OriginDisplay};
+use crate::status::AnnouncedWaits;
 
 /// The settings of a retrying client, shared by all of its calls.
 ///
@@ -27,6 +28,7 @@ pub(crate) struct RetrySettings<P> {
     pub(crate) refresh_credentials: Option<RefreshFn<P>>,
     pub(crate) idempotent_if: Option<PredicateFn<P>>,
     pub(crate) conditional_writes: ConditionalWrites,
+    pub(crate) announced_waits: AnnouncedWaits,
     /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
     /// Which requests share guards; `None` for those to one origin.
@@ -67,6 +69,7 @@ impl<P> RetrySettings<P> {
             refresh_credentials: None,
             idempotent_if: None,
             conditional_writes: ConditionalWrites::ByMethod,
+            announced_waits: AnnouncedWaits::Ignore,
             codes: None,
             key: None,
         }
@@ -168,6 +171,15 @@ macro_rules! retry_options {
             {
                 let refresh = ::std::sync::Arc::new(move |parts: &$Request| Box::pin(refresh(parts)) as _);
                 self.update_common(|settings| settings.refresh_credentials = Some(refresh))
+            }
+
+            /// Takes a 403 that says when to return, or that nothing of a rate limit remains, for throttled, and a 413
+            /// with `Retry-After` as well. APIs such as GitHub's need it: see
+            /// [`announced_wait`]($crate::status::announced_wait). Such a 403 does not refresh the credentials.
+            /// Default: both are permanent.
+            #[must_use]
+            pub fn announced_waits(self) -> Self {
+                self.update_common(|settings| settings.announced_waits = $crate::status::AnnouncedWaits::Follow)
             }
 
             /// Declares requests idempotent for which `predicate` returns true. It is asked only about requests that

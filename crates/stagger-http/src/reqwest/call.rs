@@ -84,7 +84,7 @@ impl<'s> RetryCall<'s> {
                     Some(Ok(response)) => {
                         let Some((outcome, failure)) = self.on_response(&response, hops) else { return Ok(response) };
                         let response = Box::new(response);
-                        let outcome = match self.request.refresh(failure.status(), hops, self.settings) {
+                        let outcome = match self.request.refresh(hops, self.settings) {
                             Some(mut credentials) => {
                                 let fresh = poll_fn(|cx| poll_refresh(&mut self.call, &mut credentials, cx)).await;
                                 self.request.on_refreshed(fresh, self.settings)

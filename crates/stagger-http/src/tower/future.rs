@@ -234,7 +234,7 @@ where
             self.call.succeeded_at(|| self.request.guard_key());
             return Step::Break(Ok(response));
         };
-        if let Some(credentials) = self.request.refresh(failure, self.call.retrier()) {
+        if let Some(credentials) = self.request.refresh(self.call.retrier()) {
             *self.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
             return Step::Continue(());
         }

@@ -88,8 +88,8 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     }
 
     /// Starts refreshing the credentials if that may help: see [`RequestTracker::refresh`].
-    pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &LayerSettings) -> Option<CredentialFuture> {
-        self.request.refresh(failure.status(), Hops::One, &settings.common)
+    pub(super) fn refresh(&mut self, settings: &LayerSettings) -> Option<CredentialFuture> {
+        self.request.refresh(Hops::One, &settings.common)
     }
 
     /// Restores the head after the first attempt.

@@ -96,6 +96,38 @@ async fn a_denied_request_is_retried_once_with_fresh_credentials() {
     assert_eq!(seen.lock().unwrap().len(), 1, "no credentials are available");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_announced_wait_is_followed_if_that_was_asked_for_and_does_not_refresh_credentials() {
+    let server = |status: u16, header: (&'static str, &'static str)| {
+        let calls = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&calls);
+        let service = service_fn(move |_: LayerRequest| {
+            let mut calls = count.lock().unwrap();
+            *calls += 1;
+            let response = Response::builder().header(header.0, header.1);
+            let response = response.status(if *calls == 1 { status } else { 200 });
+            async { Ok::<_, io::Error>(response.body(Full::<Bytes>::default()).unwrap()) }
+        });
+        (service, calls)
+    };
+    let refresh = |_: &_| -> Ready<Option<HeaderMap>> { panic!("credentials must not be refreshed") };
+    for (status, header) in [(403, ("retry-after-ms", "700")), (413, ("retry-after-ms", "700"))] {
+        let (service, calls) = server(status, header);
+        let client = layer().announced_waits().refresh_credentials(refresh).layer(service);
+        let started = Instant::now();
+        assert_eq!(client.oneshot(request(Method::GET)).await.unwrap().status(), 200);
+        assert_eq!(*calls.lock().unwrap(), 2);
+        assert!((700..1_100).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+
+        let (service, calls) = server(status, header);
+        assert_eq!(layer().layer(service).oneshot(request(Method::GET)).await.unwrap().status(), status);
+        assert_eq!(*calls.lock().unwrap(), 1, "not asked for");
+    }
+    let (service, _) = server(403, ("x-ratelimit-remaining", "4999"));
+    let denied = layer().announced_waits().layer(service).oneshot(request(Method::GET)).await.unwrap();
+    assert_eq!(denied.status(), 403, "it is no rate limit");
+}
+
 // With the retry at the reserved time, not with later ones.
 #[tokio::test(start_paused = true)]
 async fn the_token_of_a_reservation_is_sent_once() {

@@ -355,6 +355,14 @@ async fn a_denied_request_is_retried_once_with_fresh_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_announced_wait_is_followed_if_that_was_asked_for() {
+    for (client, want) in [(retry(), 403), (retry().announced_waits(), 200)] {
+        let server = Server::new([status_with_header(403, "retry-after-ms", "700")]);
+        assert_eq!(server.behind(client).get(URL).send().await.unwrap().status(), want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refresh_that_times_out_returns_the_denial() {
     let server = Server::new([status(401)]);
     let refreshing = RetryMiddleware::new(Retrier::new(POLICY).timeout(ms(50)))

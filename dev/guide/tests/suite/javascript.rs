@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 use stagger::{FailureKind, Outcome, ServerHint};
 use stagger_http::hint::server_hint;
-use stagger_http::status::response_outcome;
+use stagger_http::status::{announced_wait, response_outcome};
 use stagger_http::{Idempotency, RequestProgress};
 
 /// Seconds since 1970: 2026-11-23 12:00:00.
@@ -113,6 +113,46 @@ const HEADERS: &[&[(&str, &str)]] = &[
     &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435260")],
     &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1000000000")],
     &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "999999999")],
+    // Unix times in milliseconds, in seconds, and with a fraction, in every header; and what is no time at all.
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435202000")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435198000")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435202.25")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435202000.25")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "64.5")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", ".5")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1.795435202e9")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "31622400")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "31622401")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1827057600")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1827057601")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435202000000")],
+    &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "18446744073709551615")],
+    &[("ratelimit-remaining", "0"), ("ratelimit-reset", "1795435202000"), ("x-ratelimit-reset", "8")],
+    &[("ratelimit-remaining", "0"), ("ratelimit-reset", "4102444800"), ("x-ratelimit-reset", "8")],
+    &[("ratelimit", "\"a\";r=0;t=1795435202")],
+    &[("ratelimit", "\"a\";r=0;t=1795435202000, \"b\";r=0;t=999999999999999, \"c\";r=0;t=1")],
+    &[("ratelimit", "limit=100, remaining=0, reset=1795435202000")],
+    &[("ratelimit", "limit=100, remaining=0, reset=40000000"), ("ratelimit-reset", "20")],
+    &[("retry-after", "1795435202")],
+    &[("retry-after", "1795435202000")],
+    &[("retry-after", "1795435100")],
+    &[("retry-after", "1795435202"), ("date", "Mon, 23 Nov 2026 12:00:01 GMT")],
+    &[("retry-after", "2147483647"), ("retry-after", "9")],
+    &[("retry-after", "31622400")],
+    &[("retry-after", "31622401"), ("ratelimit-reset", "20")],
+    &[("retry-after", "999999999")],
+    &[("retry-after", "Tue, 24 Nov 2027 12:00:01 GMT"), ("ratelimit-reset", "20")],
+    &[("retry-after-ms", "1795435202000"), ("retry-after", "9")],
+    &[("retry-after-ms", "1795435202000.5"), ("retry-after", "9")],
+    &[("retry-after-ms", "1795435202"), ("retry-after", "9")],
+    &[("retry-after-ms", "1e3"), ("retry-after", "9")],
+    &[("retry-after-ms", "99999999999999999999999999.999"), ("retry-after", "9")],
+    &[("x-ms-retry-after-ms", "1795435202000"), ("retry-after", "9")],
+    &[("x-amz-retry-after", "1795435202000"), ("retry-after", "9")],
+    &[("x-amz-retry-after", "253402300799000"), ("retry-after", "9")],
+    &[("stagger-reservation", "31622400000;token=TOKEN")],
+    &[("stagger-reservation", "31622400001;token=TOKEN"), ("retry-after", "9")],
+    &[("stagger-reservation", "1795435202000;token=TOKEN"), ("retry-after", "9")],
     &[("ratelimit-remaining", "1"), ("ratelimit-reset", "5"), ("x-ratelimit-reset", "8")],
     &[("retry-after", "3"), ("ratelimit-reset", "20")],
 ];
@@ -135,12 +175,47 @@ fn vectors() -> String {
             statuses.push(classified(idempotency, says, hint));
         }
     }
+    let announced: Vec<_> = ANNOUNCED.iter().map(|(status, lines)| announced(*status, lines, now)).collect();
     let rows = |rows: &[Value]| rows.iter().map(|row| format!("    {row}")).collect::<Vec<_>>().join(",\n");
     format!(
-        "{{\n  \"now\": {NOW},\n  \"hints\": [\n{}\n  ],\n  \"statuses\": [\n{}\n  ]\n}}\n",
+        "{{\n  \"now\": {NOW},\n  \"hints\": [\n{}\n  ],\n  \"announced\": [\n{}\n  ],\n  \"statuses\": [\n{}\n  ]\n}}\n",
         rows(&hints),
+        rows(&announced),
         rows(&statuses)
     )
+}
+
+/// Responses that announce a wait, or seem to.
+const ANNOUNCED: &[(u16, &[(&str, &str)])] = &[
+    (403, &[("retry-after", "60")]),
+    (403, &[("retry-after-ms", "1500")]),
+    (403, &[("x-amz-retry-after", "1500")]),
+    (403, &[("stagger-reservation", "1520;token=00000000000000ff0123456789abcdef")]),
+    (403, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435202")]),
+    (403, &[("x-ratelimit-remaining", "0")]),
+    (403, &[("ratelimit-remaining", "0")]),
+    (403, &[("ratelimit", "\"default\";r=0;t=30")]),
+    (403, &[("ratelimit", "\"default\";r=1;t=30")]),
+    (403, &[("ratelimit", "limit=9, remaining=0, reset=40000000")]),
+    (403, &[("retry-after", "60"), ("x-ratelimit-remaining", "17")]),
+    (403, &[("x-ratelimit-remaining", "17"), ("x-ratelimit-reset", "1795435202")]),
+    (403, &[("x-ratelimit-reset", "30")]),
+    (403, &[("retry-after", "soon")]),
+    (403, &[("retry-after", "60"), ("x-should-retry", "false")]),
+    (403, &[]),
+    (413, &[("retry-after", "60")]),
+    (413, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1795435202")]),
+    (413, &[]),
+    (401, &[("retry-after", "60")]),
+    (404, &[("x-ratelimit-remaining", "0"), ("retry-after", "60")]),
+];
+
+fn announced(status: u16, lines: &[(&'static str, &'static str)], now: SystemTime) -> Value {
+    let lines_of = lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let headers = HeaderMap::from_iter(lines_of);
+    let hint = server_hint(&headers, || now);
+    let found = announced_wait(StatusCode::from_u16(status).unwrap(), &headers, hint);
+    json!({ "status": status, "headers": lines, "isThrottled": found == Some(Outcome::throttled(hint)) })
 }
 
 fn shown(hint: ServerHint) -> String {

@@ -97,6 +97,12 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "shell", help_heading = "Retry conditions")]
     pub(crate) http: bool,
 
+    /// A response with 403 or 413 that says when to return (Retry-After), or with 403 that nothing of a rate limit
+    /// remains (X-RateLimit-Remaining: 0), is a rate limit and is retried. For APIs such as GitHub's; with --http, or
+    /// where the headers are in $STAGGER_ADVICE
+    #[arg(long, help_heading = "Retry conditions")]
+    pub(crate) announced_waits: bool,
+
     /// With --http: the request may be sent more than once, although its method does not say so
     #[arg(long, requires = "http", help_heading = "Retry conditions")]
     pub(crate) idempotent: bool,

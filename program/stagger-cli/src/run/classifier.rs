@@ -117,6 +117,7 @@ impl Classifier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::http::AnnouncedWaits;
     use crate::run::status::NotRun;
 
     fn classifier(until: &str, retry_on: &str, stop_on: Option<&str>) -> Classifier {
@@ -141,7 +142,7 @@ mod tests {
             stdout: &silent,
             stderr: &matcher,
             stop_advised: false,
-            http: &Finding::new(None, status, None),
+            http: &Finding::new(None, AnnouncedWaits::Ignore, status, None),
             reader_gone: false,
         })
     }

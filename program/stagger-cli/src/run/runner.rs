@@ -115,7 +115,7 @@ impl<'a> Runner<'a> {
             context.logger.warn(&format!("{error}; it was ignored and replaced"));
             Advice::default()
         });
-        let http = Finding::new(client, finished.status, advice.response.as_ref());
+        let http = Finding::new(client, self.settings.announced_waits(), finished.status, advice.response.as_ref());
         finished.status = http.status;
         let status = finished.status;
         self.last_exit = Some(status.code());

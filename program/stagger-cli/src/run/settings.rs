@@ -12,7 +12,7 @@ use stagger_terminal::output::error::CliError;
 
 use super::args::{NestedMode, RunArgs, StdinMode};
 use super::classifier::{Classifier, NOT_RETRIED_BY_DEFAULT};
-use super::http::HttpClient;
+use super::http::{AnnouncedWaits, HttpClient};
 use super::outcome_set::OutcomeSet;
 use super::patterns::Patterns;
 use super::process_tree::is_ancestor;
@@ -120,6 +120,10 @@ impl<'a> Settings<'a> {
 }
 
 impl Settings<'_> {
+    pub(super) const fn announced_waits(&self) -> AnnouncedWaits {
+        if self.args.announced_waits { AnnouncedWaits::Follow } else { AnnouncedWaits::Ignore }
+    }
+
     /// Returns where the command's standard input comes from: each attempt must send the same request.
     pub(super) fn stdin(&self) -> StdinMode {
         match self.args.stdin {

@@ -99,6 +99,8 @@ pub(super) enum NoRetryReason {
     ReaderGone,
     /// The status of the HTTP response is permanent.
     HttpStatus,
+    /// The same, and the response announces a wait, which `--announced-waits` would follow.
+    AnnouncedWait,
     /// The exit code of the HTTP client is permanent.
     HttpExit,
     /// The HTTP server forbids a retry.
@@ -117,7 +119,7 @@ impl NoRetryReason {
             Self::NotRetryIf => "not-retry-if",
             Self::Advice => "advice",
             Self::ReaderGone => "reader-gone",
-            Self::HttpStatus => "http-status",
+            Self::HttpStatus | Self::AnnouncedWait => "http-status",
             Self::HttpExit => "http-exit",
             Self::Server => "server",
             Self::UnsafeToRetry => "unsafe-to-retry",

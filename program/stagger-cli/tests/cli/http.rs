@@ -226,3 +226,49 @@ fn a_hint_beyond_max_hint_ends_the_run_and_the_flag_changes_it() {
     see(&mut http(&["--max-hint", "inf", "-T", "1m"], &command)).exits(22).says("stop=elapsed");
     see(&mut stagger(["run", "--help"])).exits(0);
 }
+
+#[test]
+fn hints_that_cannot_be_true_neither_end_the_run_nor_delay_it() {
+    for header in [
+        "Retry-After: 253402300799",
+        "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT",
+        "Retry-After: 99999999999999999999",
+        "Retry-After: 1.5",
+        "retry-after-ms: 253402300799000",
+        "X-RateLimit-Reset: 18446744073709551615",
+    ] {
+        let server = format!("printf 'HTTP/1.1 429 Slow\\r\\n{header}\\r\\n\\r\\n' > $STAGGER_ADVICE; exit 3");
+        let seen = see(&mut run_script(&["-n", "2", "-b", "10ms"], &server));
+        seen.exits(3).says("attempt=2/2").is_silent_about("retry_after").is_silent_about("stop=hint");
+    }
+}
+
+#[test]
+fn a_reset_in_milliseconds_is_a_time() {
+    let server = r#"printf "HTTP/1.1 429 Slow\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: $(date +%s%3N)\r\n\r\n" \
+        > $STAGGER_ADVICE; exit 3"#;
+    see(&mut run_script(&["-n", "2", "-b", "10ms"], server)).exits(3).says("retry_after=0").says("attempt=2/2");
+}
+
+#[test]
+fn a_403_that_announces_a_wait_is_retried_if_that_was_asked_for() {
+    const LIMITED: Answer =
+        Answer::Head(&["HTTP/1.1 403 Forbidden", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1000000000"]);
+    const WAIT: Answer = Answer::Head(&["HTTP/1.1 403 Forbidden", "retry-after-ms: 20"]);
+    const TOO_LARGE: Answer = Answer::Head(&["HTTP/1.1 413 Content Too Large", "Retry-After: 0"]);
+    const DENIED: Answer =
+        Answer::Head(&["HTTP/1.1 403 Forbidden", "X-RateLimit-Remaining: 4999", "X-RateLimit-Reset: 1000000000"]);
+    for answer in [LIMITED, WAIT, TOO_LARGE] {
+        let origin = Origin::start(&[answer, OK]);
+        see(&mut http(&["--announced-waits", "-b", "10ms"], &["curl", "-fsS", &origin.url()]))
+            .exits(0)
+            .prints("hello\n");
+        let origin = Origin::start(&[answer, OK]);
+        see(&mut advised(&["--announced-waits", "-b", "10ms"], &origin.url())).exits(0).prints("hello\n");
+        let origin = Origin::start(&[answer, OK]);
+        see(&mut http(&[], &["curl", "-fsS", &origin.url()])).exits(22).says("reason=http-status");
+        assert_eq!(origin.requests().len(), 1, "{answer:?}");
+    }
+    let origin = Origin::start(&[DENIED, OK]);
+    see(&mut http(&["--announced-waits"], &["curl", "-fsS", &origin.url()])).exits(22).says("reason=http-status");
+}

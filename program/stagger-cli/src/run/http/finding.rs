@@ -26,6 +26,13 @@ pub(crate) struct Finding {
     pub(crate) is_safe: bool,
 }
 
+/// Whether a 403 or 413 that announces when to return is a rate limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnnouncedWaits {
+    Follow,
+    Ignore,
+}
+
 /// Whether another attempt can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -39,7 +46,12 @@ const FAILED_RESPONSE_CODE: u8 = 22;
 impl Finding {
     /// Draws the conclusion from how the command ended and the response that it received. `client` is that of `--http`;
     /// without it, nothing is known of the request, which is taken to be repeatable like any other command.
-    pub(crate) fn new(client: Option<&HttpClient>, ended: AttemptStatus, response: Option<&Response>) -> Self {
+    pub(crate) fn new(
+        client: Option<&HttpClient>,
+        announced: AnnouncedWaits,
+        ended: AttemptStatus,
+        response: Option<&Response>,
+    ) -> Self {
         let idempotency = client.map_or(Idempotency::Declared, HttpClient::idempotency);
         let http_status = response.and_then(|response| response.status);
         let failed = match http_status {
@@ -63,10 +75,14 @@ impl Finding {
         };
         let verdict = match (failed, http_status, client, ended) {
             (Some(response), Some(code), ..) => {
-                match status::response_outcome(code, &response.headers, idempotency, hint) {
-                    Outcome::Failed { kind, .. } => Some(Verdict::Retryable(kind)),
-                    _ => Some(Verdict::Permanent(NoRetryReason::HttpStatus)),
-                }
+                let headers = &response.headers;
+                let is_announced = status::announced_wait(code, headers, hint).is_some();
+                Some(match (status::response_outcome(code, headers, idempotency, hint), announced) {
+                    (_, AnnouncedWaits::Follow) if is_announced => Verdict::Retryable(FailureKind::Throttled),
+                    (Outcome::Failed { kind, .. }, _) => Verdict::Retryable(kind),
+                    _ if is_announced => Verdict::Permanent(NoRetryReason::AnnouncedWait),
+                    _ => Verdict::Permanent(NoRetryReason::HttpStatus),
+                })
             }
             (None, _, Some(client), AttemptStatus::Exit(code @ 1..)) => Some(if client.is_transient(code) {
                 Verdict::Retryable(FailureKind::Transient)

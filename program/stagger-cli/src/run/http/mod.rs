@@ -11,6 +11,6 @@ mod response;
 mod wget;
 
 pub(super) use client::HttpClient;
-pub(super) use finding::{Finding, Verdict};
+pub(super) use finding::{AnnouncedWaits, Finding, Verdict};
 pub(super) use response::{Response, ResponseReader, next_line};
 pub(super) use wget::relay_log;

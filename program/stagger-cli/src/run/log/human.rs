@@ -129,6 +129,9 @@ fn stop_text(
         (_, Some(NoRetryReason::Advice)) => "not retried: the command advised to stop".to_owned(),
         (_, Some(NoRetryReason::ReaderGone)) => "not retried: standard output is closed".to_owned(),
         (_, Some(NoRetryReason::HttpStatus)) => "not retried: this status is permanent".to_owned(),
+        (_, Some(NoRetryReason::AnnouncedWait)) => {
+            "not retried: this status is permanent; add --announced-waits if it is a rate limit".to_owned()
+        }
         (_, Some(NoRetryReason::HttpExit)) => {
             format!("not retried: {} is permanent", set_element(attempt.status))
         }
