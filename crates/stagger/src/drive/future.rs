@@ -348,16 +348,42 @@ where
 /// An async operation: a closure without arguments that starts one attempt each time it is called, and returns its
 /// future. An `async` closure is one, and so is an `async fn` without parameters.
 ///
-/// Implemented for every such closure.
+/// Implemented for every such closure. An `async move` closure that uses what it has captured is none: each of its
+/// futures borrows from it, so there could be only one. Leave out `move`; or if the future must own its variables, as
+/// one that is spawned, clone them for each attempt:
+///
+/// ```
+/// use stagger::{Policy, retry};
+///
+/// async fn fetch(name: &str) -> Result<usize, std::io::Error> {
+///     Ok(name.len())
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let name = String::from("api");
+/// assert_eq!(retry(&Policy::DEFAULT, async || fetch(&name).await).await.unwrap(), 3);
+///
+/// let policy = Policy::DEFAULT;
+/// let call = async move {
+///     let attempt = move || {
+///         let name = name.clone();
+///         async move { fetch(&name).await }
+///     };
+///     retry(&policy, attempt).await
+/// };
+/// assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 3);
+/// # });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an async operation, which is a closure that returns a new future each time it is called",
-    label = "expected a closure such as `async || fetch().await`",
+    label = "expected `async || fetch().await` without `move`, or a closure that returns a future",
+    note = "an `async move` closure lends what it owns to one attempt, so it cannot make the next: write \
+            `async || fetch(&name).await`, or if the future must own it, \
+            `move || {{ let name = name.clone(); async move {{ fetch(&name).await }} }}`",
     note = "pass the closure and not its future; for blocking code, use `stagger::blocking`",
     note = "an `async` closure must not change what it captures: pass it with `Retrier::run_with`, or write the \
             loop with `Retrier::call`",
-    note = "a generic operation with the bound `AsyncFn` is called in a closure: `async || operation().await`",
-    note = "an `async move` closure must not borrow what it captures: leave out `move`, or clone the variable for each \
-            attempt"
+    note = "a generic operation with the bound `AsyncFn` is called in a closure: `async || operation().await`"
 )]
 pub trait Operation: FnMut() -> <Self as Operation>::Future {
     /// The future of one attempt.
