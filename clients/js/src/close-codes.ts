@@ -50,7 +50,7 @@ const MAX_REASON = 123;
 /** The longest wait, and the longest spread, that a server can ask for: a day. */
 const MAX_ADVICE_MS = 86_400_000;
 /** What is longer than 366 days cannot be meant, such as a time since 1970: then it is no advice. */
-const LONGEST_MS = 366 * 86_400_000;
+const LONGEST_MS = 366 * MAX_ADVICE_MS;
 
 /** Returns the action for a close frame. What a function in `changed` throws is passed on. */
 export function closeAction(code: number, reason: string, changed: CloseCodes = {}): CloseAction | Within {

@@ -125,9 +125,8 @@ export class ReconnectMachine {
    * one, and if `stableAfter` is zero, as long as if it were not set.
    */
   isAccepted(now: bigint): boolean {
-    const { phase, settings } = this;
-    // To be open proves nothing: a server may accept every connection, and reject its credentials then.
-    return phase.kind === "open" && this.#isStable(now - phase.since, settings.stableAfter === 0n ? null : settings.stableAfter);
+    // Zero is none: a server may accept every connection, and reject its credentials then.
+    return this.phase.kind === "open" && this.#isStable(this.phase.since, now, this.settings.stableAfter || null);
   }
 
   /** Records that the attempt failed, or that the connection was lost. */
@@ -174,7 +173,7 @@ export class ReconnectMachine {
   /** Records the loss of a connection; a stable one begins a new episode. Returns what the spread is used for. */
   #lost(since: bigint, now: bigint): SpreadUse {
     const { spread, stableAfter } = this.settings;
-    const isStable = this.#isStable(greatest(now - since, 0n), stableAfter);
+    const isStable = this.#isStable(since, now, stableAfter);
     if (isStable) {
       this.#beginEpisode();
       this.#startClock(now);
@@ -183,8 +182,8 @@ export class ReconnectMachine {
     return spread > 0n ? (isStable ? "instead" : "beside") : "unused";
   }
 
-  #isStable(lived: bigint, stableAfter: bigint | null): boolean {
-    return lived >= (stableAfter ?? greatest(this.#lastWait, STABLE_AFTER)) && !this.#isDistrusted;
+  #isStable(since: bigint, now: bigint, stableAfter: bigint | null): boolean {
+    return now >= since + (stableAfter ?? greatest(this.#lastWait, STABLE_AFTER)) && !this.#isDistrusted;
   }
 
   #retry(outcome: Outcome & { kind: "failed" }, spread: SpreadUse, now: bigint): Step {

@@ -117,6 +117,24 @@ async fn a_silent_negotiation_hits_the_connect_timeout_and_is_not_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_close_in_a_long_negotiation_proves_neither_health_nor_credentials() {
+    let closed = |code| vec![Upgrade, Wait(secs(4)), close(code, ""), Hang];
+    for (code, want) in [
+        (1001, &["closed Some(1)", "closed Some(2)", "open 3", "fresh"][..]),
+        (3000, &["closed Some(1)", "closed None", "fatal permanent"]),
+    ] {
+        let server = ScriptedServer::new([closed(code), closed(code), vec![Upgrade, text("fresh"), Hang]]);
+        let policy = DOUBLING.stable_after(secs(1)).build().unwrap();
+        let mut client = server.over_pipes().retrier(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
+        assert_eq!(events(&mut client).await, want);
+        assert_eq!(server.times()[..2], [secs(0), secs(5)]);
+        if let Some(third) = server.times().get(2) {
+            assert_eq!(*third, secs(11), "the backoff goes on");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_that_ends_during_the_negotiation_never_opens() {
     let server =
         ScriptedServer::new([vec![Upgrade, text("hello"), close(1001, "")], vec![Upgrade, text("fresh"), Hang]]);
