@@ -118,9 +118,11 @@ impl Attributes {
 
 /// Reads a delay in seconds. A date is not read.
 fn seconds(text: &str) -> u64 {
+    /// The longest wait that a server can mean, 366 days. A Unix time is longer, and when it was sent is not known.
+    const LONGEST: f64 = 366.0 * 86_400.0;
     let seconds: f64 = text.trim().parse().unwrap_or_default();
-    // Saturates, and NaN is 0.
-    (seconds * 1e9) as u64
+    // A negative number and NaN are 0.
+    if seconds > LONGEST { 0 } else { (seconds * 1e9) as u64 }
 }
 
 /// Reads a kind, as OTLP and Jaeger write it.
@@ -198,6 +200,12 @@ mod tests {
             ("http.response.header.retry-after", r#"{"stringValue": "Wed, 21 Oct"}"#),
         ]);
         assert_eq!((odd.resends, odd.hint), (0, 0));
+        for (wait, want) in [("31622400", 31_622_400_000_000_000), ("1795435202", 0), ("1795435202000", 0), ("inf", 0)]
+        {
+            let value = format!(r#"{{"stringValue": "{wait}"}}"#);
+            let found = otlp(&[("http.response.header.retry-after", &value)]);
+            assert_eq!(found.hint, want, "{wait}");
+        }
         assert_eq!(
             [kind("3"), kind("SPAN_KIND_SERVER"), kind("client"), kind("5")],
             [Kind::Client, Kind::Server, Kind::Client, Kind::Internal]
