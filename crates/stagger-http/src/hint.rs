@@ -72,7 +72,7 @@ pub(crate) fn server_hint_after(
     if let Some(reservation) = reservation {
         return Some(ServerHint::Reserved(reservation.after));
     }
-    // Most hints are no point in time, and do not cost a look at the clock.
+    // A wait in milliseconds does not cost a look at the clock.
     let now = LazyCell::new(now);
     if let Some(wait) = in_milliseconds(headers, || *now) {
         return Some(ServerHint::AtLeast(wait));
