@@ -238,7 +238,7 @@ fn hints_that_cannot_be_true_neither_end_the_run_nor_delay_it() {
         "X-RateLimit-Reset: 18446744073709551615",
     ] {
         let server = format!("printf 'HTTP/1.1 429 Slow\\r\\n{header}\\r\\n\\r\\n' > $STAGGER_ADVICE; exit 3");
-        let seen = see(&mut run_script(&["-n", "2", "-b", "10ms"], &server));
+        let seen = see(&mut run_script(&["-n", "2", "--base", "10ms"], &server));
         seen.exits(3).says("attempt=2/2").is_silent_about("retry_after").is_silent_about("stop=hint");
     }
 }
@@ -247,7 +247,7 @@ fn hints_that_cannot_be_true_neither_end_the_run_nor_delay_it() {
 fn a_reset_in_milliseconds_is_a_time() {
     let server = r#"printf "HTTP/1.1 429 Slow\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: $(date +%s%3N)\r\n\r\n" \
         > $STAGGER_ADVICE; exit 3"#;
-    see(&mut run_script(&["-n", "2", "-b", "10ms"], server)).exits(3).says("retry_after=0").says("attempt=2/2");
+    see(&mut run_script(&["-n", "2", "--base", "10ms"], server)).exits(3).says("retry_after=0").says("attempt=2/2");
 }
 
 #[test]
@@ -260,11 +260,11 @@ fn a_403_that_announces_a_wait_is_retried_if_that_was_asked_for() {
         Answer::Head(&["HTTP/1.1 403 Forbidden", "X-RateLimit-Remaining: 4999", "X-RateLimit-Reset: 1000000000"]);
     for answer in [LIMITED, WAIT, TOO_LARGE] {
         let origin = Origin::start(&[answer, OK]);
-        see(&mut http(&["--announced-waits", "-b", "10ms"], &["curl", "-fsS", &origin.url()]))
+        see(&mut http(&["--announced-waits", "--base", "10ms"], &["curl", "-fsS", &origin.url()]))
             .exits(0)
             .prints("hello\n");
         let origin = Origin::start(&[answer, OK]);
-        see(&mut advised(&["--announced-waits", "-b", "10ms"], &origin.url())).exits(0).prints("hello\n");
+        see(&mut advised(&["--announced-waits", "--base", "10ms"], &origin.url())).exits(0).prints("hello\n");
         let origin = Origin::start(&[answer, OK]);
         see(&mut http(&[], &["curl", "-fsS", &origin.url()])).exits(22).says("reason=http-status");
         assert_eq!(origin.requests().len(), 1, "{answer:?}");
