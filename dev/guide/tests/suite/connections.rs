@@ -136,17 +136,17 @@ async fn every_answer_has_the_effect_in_the_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_absurd_retry_counts_as_five_minutes() {
-    assert!(
-        SSE.contains("| `retry: 99999999999` | as if it had sent 5 min (`max_retry`), or the policy's `max_hint`;")
-    );
-    let mut client = client(200, "text/event-stream", "retry: 99999999999\n");
+async fn a_very_long_retry_counts_as_five_minutes_and_an_absurd_one_not_at_all() {
+    assert!(SSE.contains("| `retry: 86400000` | as if it had sent 5 min (`max_retry`), or the policy's `max_hint`;"));
+    assert!(SSE.contains("| `retry: 99999999999`, more than 366 days | ignored"));
+    // The second one is ignored, or it would be the one that is reported.
+    let mut client = client(200, "text/event-stream", "retry: 86400000\nretry: 99999999999\n");
     let capped = loop {
         if let Event::RetryCapped { asked, used } = client.next().await.unwrap().unwrap() {
             break (asked, used);
         }
     };
-    assert_eq!(capped, (Duration::from_millis(99_999_999_999), Duration::from_secs(300)));
+    assert_eq!(capped, (Duration::from_secs(86_400), Duration::from_secs(300)));
 }
 
 #[test]
