@@ -48,14 +48,16 @@ pub enum EntryKind {
     Probe,
     /// A limit of the retries of other entries.
     Limit,
+    /// Something about retries that is not read: the remarks name it, and nothing is concluded of it.
+    Unread,
 }
 
 impl Entry {
     /// Returns the policy of this entry: attempts, delays and jitter as the system draws it. Limits of time are not
     /// part of it, but circumstances.
     ///
-    /// `None` if the file does not say how many attempts are made or how long the first delay is, or if the system
-    /// refuses the values, such as a cap below the base.
+    /// `None` if a part of it is not known: the file does not say it, a placeholder without a default stands for it, or
+    /// the system refuses the value. Also `None` if the values contradict each other, such as a cap below the base.
     ///
     /// ```
     /// # use stagger_config::read;
@@ -72,20 +74,36 @@ impl Entry {
             return Policy::stop().build().ok();
         }
         let base = settings.base?.value;
-        let cap = Setting::value_or(settings.cap, Limit::None);
-        let multiplier = Setting::value_or(settings.multiplier, 1.0);
+        // Without a delay there is nothing that could grow or be drawn. With one, what is absent is not known.
+        let multiplier = match (settings.multiplier, settings.step) {
+            (Some(multiplier), _) => multiplier.value,
+            (None, None) if !base.is_zero() => return None,
+            (None, _) => 1.0,
+        };
+        if settings.jitter.is_none() && !base.is_zero() {
+            return None;
+        }
         let is_constant = (multiplier - 1.0).abs() < f64::EPSILON;
+        let grows = !base.is_zero() && (settings.step.is_some() || !is_constant);
+        let cap = match settings.cap {
+            Some(cap) => cap.value,
+            None if grows => return None,
+            None => Limit::None,
+        };
+        if cap == Limit::Unknown && grows {
+            return None;
+        }
         let growing = match settings.step {
             _ if base.is_zero() => Policy::zero(),
             Some(step) => Policy::linear(base, step.value, cap.at().unwrap_or(Duration::MAX)),
             None if is_constant => Policy::constant(base),
             None => Policy::exponential(base, cap.at().unwrap_or(Duration::MAX)).multiplier(multiplier),
         };
-        let grows = !base.is_zero() && (settings.step.is_some() || !is_constant);
         let capped = if grows && cap == Limit::None { growing.uncapped() } else { growing };
         let limited = match attempts {
             Limit::At(attempts) => capped.max_attempts(attempts),
             Limit::None => capped.unlimited_attempts(),
+            Limit::Unknown => return None,
         };
         let limited = if base.is_zero() { limited } else { limited.jitter(self.drawn_jitter(is_constant)) };
         limited.build().ok()
@@ -120,7 +138,8 @@ impl Entry {
 
 /// The settings of an [`Entry`]: what the file states, and what applies because it does not.
 ///
-/// `None` means that it cannot be said from the file, such as what an implementation of the Gateway API does by itself.
+/// `None` means that it cannot be said from the file, such as what an implementation of the Gateway API does by itself;
+/// a limit that the file states, but whose value is filled in elsewhere, is [`Limit::Unknown`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -211,14 +230,6 @@ impl<T> Setting<T> {
         }
     }
 
-    /// Returns the limit that is stated, or none by default.
-    pub(crate) fn or_unlimited(stated: Option<Self>) -> Setting<Limit<T>> {
-        match stated {
-            Some(stated) => stated.map(Limit::At),
-            None => Setting::default(Limit::None),
-        }
-    }
-
     pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Setting<U> {
         Setting { value: convert(self.value), origin: self.origin }
     }
@@ -239,13 +250,118 @@ impl<T> Setting<T> {
     }
 }
 
-/// A value, or no limit.
+/// What a reader has found at a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Found<T> {
+    /// Nothing: the default of the system applies.
+    Absent,
+    /// Something whose value is not known: a placeholder without a default, or what the system refuses.
+    Unknown(Span),
+    /// A value.
+    Known(Setting<T>),
+}
+
+impl<T> Found<T> {
+    /// Returns the value, or the default of the system if there is none. `None` if the value is not known.
+    pub(crate) fn or(self, default: T) -> Option<Setting<T>> {
+        match self {
+            Self::Absent => Some(Setting::default(default)),
+            Self::Unknown(_) => None,
+            Self::Known(setting) => Some(setting),
+        }
+    }
+
+    /// Returns the value as a limit, or the default of the system if there is none.
+    pub(crate) fn limit_or(self, default: Limit<T>) -> Setting<Limit<T>> {
+        match self {
+            Self::Absent => Setting::default(default),
+            Self::Unknown(span) => Setting::stated(Limit::Unknown, span),
+            Self::Known(setting) => setting.map(Limit::At),
+        }
+    }
+
+    /// Returns the value as a limit; `None` if nothing is stated.
+    pub(crate) fn limit(self) -> Option<Setting<Limit<T>>> {
+        match self {
+            Self::Absent => None,
+            stated => Some(stated.limit_or(Limit::Unknown)),
+        }
+    }
+
+    /// Returns the value; `None` if nothing is stated, or if it is not known.
+    pub(crate) fn known(self) -> Option<Setting<T>> {
+        match self {
+            Self::Known(setting) => Some(setting),
+            Self::Absent | Self::Unknown(_) => None,
+        }
+    }
+
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+
+    /// Returns where something is stated, also if it is not known.
+    pub(crate) const fn span(&self) -> Option<Span> {
+        match self {
+            Self::Absent => None,
+            Self::Unknown(span) => Some(*span),
+            Self::Known(setting) => setting.span(),
+        }
+    }
+
+    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Found<U> {
+        match self {
+            Self::Absent => Found::Absent,
+            Self::Unknown(span) => Found::Unknown(span),
+            Self::Known(setting) => Found::Known(setting.map(convert)),
+        }
+    }
+
+    /// Returns this, or the other one if nothing is stated here.
+    pub(crate) fn or_else(self, other: Self) -> Self {
+        match self {
+            Self::Absent => other,
+            stated => stated,
+        }
+    }
+}
+
+impl Found<u32> {
+    /// Returns the attempts of so many retries, or of the system's default.
+    pub(crate) fn retries_or(self, default: u32) -> Setting<Limit<u32>> {
+        self.map(|retries| retries.saturating_add(1)).limit_or(Limit::At(default.saturating_add(1)))
+    }
+}
+
+impl<T> Found<Limit<T>> {
+    /// Returns the limit; `None` if nothing is stated.
+    pub(crate) fn flat(self) -> Option<Setting<Limit<T>>> {
+        match self {
+            Self::Absent => None,
+            stated => Some(stated.flat_or(Limit::Unknown)),
+        }
+    }
+
+    /// Returns the limit, or the default of the system if there is none.
+    pub(crate) fn flat_or(self, default: Limit<T>) -> Setting<Limit<T>> {
+        match self {
+            Self::Absent => Setting::default(default),
+            Self::Unknown(span) => Setting::stated(Limit::Unknown, span),
+            Self::Known(setting) => setting,
+        }
+    }
+}
+
+/// A value, or no limit, or one that is not known. Complete: a limit is nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit<T> {
     /// At most this.
     At(T),
     /// No limit.
     None,
+    /// The file states a limit, and its value is not known: a placeholder without a default stands for it, or the
+    /// system refuses it.
+    Unknown,
 }
 
 impl Limit<u32> {
@@ -259,12 +375,12 @@ impl Limit<u32> {
 }
 
 impl<T> Limit<T> {
-    /// Returns the value, `None` if there is no limit.
+    /// Returns the value, `None` if there is no limit or if it is not known.
     #[must_use]
     pub fn at(self) -> Option<T> {
         match self {
             Self::At(value) => Some(value),
-            Self::None => None,
+            Self::None | Self::Unknown => None,
         }
     }
 }
@@ -274,6 +390,7 @@ impl<T: fmt::Display> fmt::Display for Limit<T> {
         match self {
             Self::At(value) => value.fmt(f),
             Self::None => f.write_str("no limit"),
+            Self::Unknown => f.write_str("not known"),
         }
     }
 }

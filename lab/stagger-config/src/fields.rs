@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use crate::entry::{Remark, RemarkKind, Setting};
+use crate::entry::{Found, Remark, RemarkKind, Setting};
 use crate::position::Span;
-use crate::tree::{Member, Node, Value};
+use crate::tree::{Member, Node, Value, placeholders};
 
 /// What is said about a field that has not been taken.
 pub(crate) const NOT_READ: &str = "not a field that is read here";
@@ -66,29 +66,32 @@ impl<'a> Fields<'a> {
         found.into_iter().next()
     }
 
-    /// Takes a field and reads its value; `None` if it is absent or cannot be read.
-    pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&Field<'a>) -> Option<T>) -> Option<T> {
-        read(&self.take(name)?)
+    /// Takes a field and reads its value.
+    pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&Field<'a>) -> Found<T>) -> Found<T> {
+        self.read_any(&[name], read)
     }
 
     /// Takes the first of several fields that is present, and reads its value.
-    pub(crate) fn read_any<T>(&mut self, names: &[&str], read: impl FnOnce(&Field<'a>) -> Option<T>) -> Option<T> {
-        read(&self.take_any(names)?)
+    pub(crate) fn read_any<T>(&mut self, names: &[&str], read: impl FnOnce(&Field<'a>) -> Found<T>) -> Found<T> {
+        match self.take_any(names) {
+            Some(field) => read(&field),
+            None => Found::Absent,
+        }
     }
 
     /// Takes a field with a whole number.
-    pub(crate) fn count(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
-        self.take(name)?.count(remarks)
+    pub(crate) fn count(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Found<u32> {
+        self.read(name, |field| field.count(remarks))
     }
 
     /// Takes a field with a number.
-    pub(crate) fn number(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<f64>> {
-        self.take(name)?.number(remarks)
+    pub(crate) fn number(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Found<f64> {
+        self.read(name, |field| field.number(remarks))
     }
 
     /// Takes a field with a truth value.
-    pub(crate) fn flag(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<bool>> {
-        self.take(name)?.flag(remarks)
+    pub(crate) fn flag(&mut self, name: &str, remarks: &mut Vec<Remark>) -> Found<bool> {
+        self.read(name, |field| field.flag(remarks))
     }
 
     /// Takes a field with a length of time.
@@ -98,8 +101,8 @@ impl<'a> Fields<'a> {
         remarks: &mut Vec<Remark>,
         parse: fn(&str) -> Option<Duration>,
         example: &str,
-    ) -> Option<Setting<Duration>> {
-        self.take(name)?.duration(remarks, parse, example)
+    ) -> Found<Duration> {
+        self.read(name, |field| field.duration(remarks, parse, example))
     }
 
     /// Takes a field with a text.
@@ -167,40 +170,58 @@ impl<'a> Field<'a> {
         self.node.text()
     }
 
-    fn invalid<T>(&self, remarks: &mut Vec<Remark>, wanted: &str) -> Option<T> {
+    /// Adds what is to be said of a value that the file does not state by itself. Returns whether it is known.
+    pub(crate) fn says(&self, remarks: &mut Vec<Remark>) -> bool {
+        let Some(placeholder) = &self.node.placeholder else { return true };
+        let is_known = !matches!(self.node.value, Value::Unknown);
+        let (kind, text) = placeholders::said(placeholder, is_known);
+        remarks.push(self.remark(kind, text));
+        is_known
+    }
+
+    /// Adds a remark that the system refuses the value.
+    pub(crate) fn refused<T>(&self, remarks: &mut Vec<Remark>, wanted: &str) -> Found<T> {
         let text = match &self.node.value {
             Value::Scalar { text, .. } => format!("`{}` is not {wanted}", shortened(text)),
             _ => format!("must be {wanted}"),
         };
         remarks.push(self.remark(RemarkKind::Invalid, text));
-        None
+        Found::Unknown(self.span())
     }
 
-    /// Reads a value, or adds a remark that says what is wanted.
+    /// Reads a value, or adds a remark that says what is wanted. Never `Absent`.
     pub(crate) fn parse<T>(
         &self,
         remarks: &mut Vec<Remark>,
         wanted: &str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Option<Setting<T>> {
+    ) -> Found<T> {
+        if !self.says(remarks) {
+            return Found::Unknown(self.span());
+        }
         if let Some(text) = self.text()
             && let Some(value) = parse(text)
         {
-            return Some(Setting::stated(value, self.span()));
+            return Found::Known(Setting::stated(value, self.span()));
         }
-        self.invalid(remarks, wanted)
+        self.refused(remarks, wanted)
     }
 
     /// Reads a whole number, which JSON and YAML may also write as `4.0`, and protobuf as text.
-    pub(crate) fn count(&self, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
+    pub(crate) fn count(&self, remarks: &mut Vec<Remark>) -> Found<u32> {
         self.parse(remarks, "a whole number of 0 or more", whole)
     }
 
-    pub(crate) fn number(&self, remarks: &mut Vec<Remark>) -> Option<Setting<f64>> {
+    /// Reads a whole number of which 0 is not accepted.
+    pub(crate) fn positive(&self, remarks: &mut Vec<Remark>) -> Found<u32> {
+        self.parse(remarks, "a whole number of 1 or more", |text| whole(text).filter(|&number| number > 0))
+    }
+
+    pub(crate) fn number(&self, remarks: &mut Vec<Remark>) -> Found<f64> {
         self.parse(remarks, "a number", |text| text.parse().ok().filter(|number: &f64| number.is_finite()))
     }
 
-    pub(crate) fn flag(&self, remarks: &mut Vec<Remark>) -> Option<Setting<bool>> {
+    pub(crate) fn flag(&self, remarks: &mut Vec<Remark>) -> Found<bool> {
         self.parse(remarks, "true or false", |text| match text {
             "true" | "True" | "TRUE" | "yes" | "on" => Some(true),
             "false" | "False" | "FALSE" | "no" | "off" => Some(false),
@@ -213,17 +234,27 @@ impl<'a> Field<'a> {
         remarks: &mut Vec<Remark>,
         parse: fn(&str) -> Option<Duration>,
         example: &str,
-    ) -> Option<Setting<Duration>> {
+    ) -> Found<Duration> {
         self.parse(remarks, &format!("a length of time, such as {example}"), parse)
     }
 
     /// Reads a list of words: a list, or one text with commas.
+    ///
+    /// Those that are not known are left out; ask [`has_unknown`](Self::has_unknown) for them.
     pub(crate) fn words(&self) -> Vec<&'a str> {
         let texts: Vec<&str> = match &self.node.value {
             Value::List(items) => items.iter().filter_map(Node::text).collect(),
             _ => self.text().into_iter().collect(),
         };
         texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty()).collect()
+    }
+}
+
+impl Field<'_> {
+    /// Returns whether a word of the list is not known.
+    pub(crate) fn has_unknown(&self) -> bool {
+        let is_unknown = |node: &Node| matches!(node.value, Value::Unknown);
+        is_unknown(self.node) || self.node.items().iter().any(is_unknown)
     }
 }
 
@@ -237,7 +268,7 @@ pub(crate) fn whole(text: &str) -> Option<u32> {
 }
 
 /// Cuts off what is too long for a message.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut characters = text.chars();
     let start: String = characters.by_ref().take(LONGEST).collect();

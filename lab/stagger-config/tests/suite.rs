@@ -8,6 +8,8 @@ mod ci;
 mod described;
 #[path = "suite/export.rs"]
 mod export;
+#[path = "suite/facts.rs"]
+mod facts;
 #[path = "suite/hazards.rs"]
 mod hazards;
 #[path = "suite/hostile.rs"]

@@ -20,4 +20,6 @@ mod lint {
     mod support;
     #[cfg(feature = "toml")]
     mod systems;
+    #[cfg(feature = "config")]
+    mod unknown;
 }

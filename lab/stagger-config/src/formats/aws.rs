@@ -11,10 +11,11 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
-use crate::fields::whole;
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
+use crate::fields::{shortened, whole};
 use crate::format::Format;
 use crate::position::Span;
+use crate::tree::placeholders::{self, Filled, Syntax};
 use crate::tree::{Assignment, assignments};
 
 const CAP: Duration = Duration::from_secs(20);
@@ -139,8 +140,33 @@ fn unquoted(text: &str) -> &str {
 
 /// Returns whether a text sets how an AWS SDK retries.
 pub(crate) fn is_aws(text: &str) -> bool {
+    // The names of the environment say whose they are; in a section they need a second mark.
+    const BESIDE: [&str; 12] = [
+        "region",
+        "output",
+        "aws_access_key_id",
+        "aws_secret_access_key",
+        "aws_session_token",
+        "role_arn",
+        "source_profile",
+        "credential_source",
+        "credential_process",
+        "sso_session",
+        "sso_start_url",
+        "retry_mode",
+    ];
     let found = assignments(text);
-    sections(&found).into_iter().any(|section| Place::of(&found, section).present().next().is_some())
+    let is_meant = |section: Option<&str>| {
+        let place = Place::of(&found, section);
+        match section {
+            _ if place.present().next().is_none() => false,
+            Some("default") => found.iter().any(|other| {
+                !other.section.is_empty() && BESIDE.contains(&other.name) || other.section.starts_with("profile ")
+            }),
+            _ => true,
+        }
+    };
+    sections(&found).into_iter().any(is_meant)
 }
 
 /// The environment, and the sections of a profile in their order.
@@ -176,34 +202,69 @@ fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
     let mut remark = |found: &Assignment<'_>, kind, text: String| {
         remarks.push(Remark { kind, path: found.name.to_owned(), span: found.span, text });
     };
+    // Returns the value with what its placeholders have as defaults; `None` if it is not known.
+    let filled = |found: &Assignment<'_>, remark: &mut dyn FnMut(&Assignment<'_>, RemarkKind, String)| {
+        let written = unquoted(&found.value);
+        let value = match placeholders::filled(written, Syntax::Shell) {
+            Filled::Plain => return Some(written.to_owned()),
+            Filled::Default(value) => Some(value),
+            Filled::Unknown => None,
+        };
+        let (kind, text) = placeholders::said(written, value.is_some());
+        remark(found, kind, text);
+        value
+    };
     let mut mode = None;
+    let mut is_known = true;
     if let Some(found) = place.mode {
-        match unquoted(&found.value).to_ascii_lowercase().as_str() {
-            "legacy" => mode = Some(Mode::Legacy),
-            "standard" => mode = Some(Mode::Standard),
-            "adaptive" => {
+        match filled(found, &mut remark).map(|mode| mode.to_ascii_lowercase()).as_deref() {
+            None => is_known = false,
+            Some("") => {}
+            Some("legacy") => mode = Some(Mode::Legacy),
+            Some("standard") => mode = Some(Mode::Standard),
+            Some("adaptive") => {
                 mode = Some(Mode::Adaptive);
                 let text = "adaptive mode also limits the rate of requests in the client after throttling";
                 remark(found, RemarkKind::Unmapped, text.to_owned());
             }
-            other => remark(found, RemarkKind::Invalid, format!("`{other}` is not legacy, standard or adaptive")),
-        }
-    }
-    let mut attempts = None;
-    if let Some(found) = place.attempts {
-        match whole(unquoted(&found.value)) {
-            None | Some(0) => {
-                let text = format!("`{}` is not a whole number of 1 or more", unquoted(&found.value));
+            Some(_) => {
+                is_known = false;
+                let text = format!("`{}` is not legacy, standard or adaptive", shortened(unquoted(&found.value)));
                 remark(found, RemarkKind::Invalid, text);
             }
-            Some(number) => attempts = Some(Setting::stated(number, found.span)),
+        }
+    }
+    let mut attempts = Found::Absent;
+    if let Some(found) = place.attempts {
+        attempts = Found::Unknown(found.span);
+        if let Some(value) = filled(found, &mut remark) {
+            match whole(&value) {
+                None | Some(0) => {
+                    let text = format!("`{}` is not a whole number of 1 or more", shortened(&value));
+                    remark(found, RemarkKind::Invalid, text);
+                }
+                Some(number) => attempts = Found::Known(Setting::stated(number, found.span)),
+            }
         }
     }
     let is_new = match place.new {
-        Some(found) => unquoted(&found.value).eq_ignore_ascii_case("true"),
+        Some(found) => match filled(found, &mut remark) {
+            Some(value) => value.eq_ignore_ascii_case("true"),
+            None => {
+                is_known = false;
+                false
+            }
+        },
         None => false,
     };
-    let groups = if is_new && mode != Some(Mode::Legacy) { new_groups(attempts) } else { groups(mode, attempts) };
+    let groups = if !is_known {
+        // Without the mode, the attempts are all that is known.
+        vec![("all SDKs".to_owned(), Settings { attempts: attempts.limit(), ..Settings::default() })]
+    } else if is_new && mode != Some(Mode::Legacy) {
+        new_groups(attempts)
+    } else {
+        groups(mode, attempts)
+    };
     let mut entries: Vec<Entry> = groups
         .into_iter()
         .map(|(readers, settings)| {
@@ -221,7 +282,7 @@ fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
 }
 
 /// The SDKs that do the same, with what they do.
-fn groups(mode: Option<Mode>, attempts: Option<Setting<u32>>) -> Vec<(String, Settings)> {
+fn groups(mode: Option<Mode>, attempts: Found<u32>) -> Vec<(String, Settings)> {
     let mut groups: Vec<(String, Settings)> = Vec::new();
     for sdk in &SDKS {
         let numbers = match mode.unwrap_or(sdk.mode) {
@@ -237,7 +298,7 @@ fn groups(mode: Option<Mode>, attempts: Option<Setting<u32>>) -> Vec<(String, Se
     groups
 }
 
-fn new_groups(attempts: Option<Setting<u32>>) -> Vec<(String, Settings)> {
+fn new_groups(attempts: Found<u32>) -> Vec<(String, Settings)> {
     NEW.iter()
         .map(|(service, numbers)| {
             let readers = if service.is_empty() { "all SDKs".to_owned() } else { format!("all SDKs for {service}") };
@@ -246,9 +307,9 @@ fn new_groups(attempts: Option<Setting<u32>>) -> Vec<(String, Settings)> {
         .collect()
 }
 
-fn settings(numbers: Numbers, attempts: Option<Setting<u32>>) -> Settings {
+fn settings(numbers: Numbers, attempts: Found<u32>) -> Settings {
     Settings {
-        attempts: Some(attempts.unwrap_or(Setting::default(numbers.attempts)).map(Limit::At)),
+        attempts: Some(attempts.limit_or(Limit::At(numbers.attempts))),
         base: Some(Setting::default(Duration::from_millis(numbers.base_ms))),
         cap: Some(Setting::default(numbers.cap)),
         multiplier: Some(Setting::default(2.0)),

@@ -10,7 +10,7 @@ use core::time::Duration;
 use stagger_core::{Jitter, Ratio};
 
 use super::dotnet::{entries, span};
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::Node;
@@ -24,7 +24,12 @@ const QUEUES: [&[&str]; 2] = [&["extensions", "queues"], &["queues"]];
 pub(crate) fn is_functions(document: &Node) -> bool {
     const HOST: [&str; 5] = ["extensionBundle", "extensions", "functionTimeout", "logging", "retry"];
     let is_host = document.text_of("version") == Some("2.0");
-    let has_strategy = document.at(&["retry", "strategy"]).is_some();
+    // The name of the strategy alone is one that other systems have as well.
+    const BESIDE: [&str; 2] = ["bindings", "scriptFile"];
+    let has_strategy = document.at(&["retry", "strategy"]).is_some()
+        && (document.at(&["retry", "maxRetryCount"]).is_some()
+            || BESIDE.iter().any(|name| document.get(name).is_some())
+            || matches!(document.text_at(&["retry", "strategy"]), Some("fixedDelay" | "exponentialBackoff")));
     has_strategy || is_host && HOST.iter().any(|name| document.get(name).is_some())
 }
 
@@ -48,7 +53,8 @@ fn executions(field: &Field<'_>) -> Entry {
     let retries = fields.read("maxRetryCount", |field| {
         field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok())
     });
-    entry.settings.attempts = retries.map(|retries| retries.map(Limit::of_retries));
+    let is_missing = matches!(retries, Found::Absent);
+    entry.settings.attempts = Some(retries.map(Limit::of_retries).flat_or(Limit::Unknown));
     let strategy = fields.take("strategy");
     let name = match &strategy {
         Some(field) => field.text(),
@@ -56,16 +62,16 @@ fn executions(field: &Field<'_>) -> Entry {
     };
     match name {
         Some("fixedDelay") => {
-            let delay = fields.read("delayInterval", |field| span(field, remarks));
-            if let Some(delay) = delay {
+            let delay = required("delayInterval", field, &mut fields, remarks);
+            if let Some(delay) = delay.known() {
                 entry.settings = core::mem::take(&mut entry.settings).constant(delay);
             }
         }
         Some("exponentialBackoff") => {
-            let shortest = fields.read("minimumInterval", |field| span(field, remarks));
-            let longest = fields.read("maximumInterval", |field| span(field, remarks));
-            entry.settings.base = shortest;
-            entry.settings.cap = longest.map(|longest| longest.map(Limit::At));
+            let shortest = required("minimumInterval", field, &mut fields, remarks);
+            let longest = required("maximumInterval", field, &mut fields, remarks);
+            entry.settings.base = shortest.known();
+            entry.settings.cap = longest.limit();
             entry.settings.multiplier = Some(Setting::default(2.0));
             entry.settings.jitter = Some(Setting::default(Jitter::Factor(Ratio::percent(20))));
             remarks.push(field.remark(
@@ -74,12 +80,15 @@ fn executions(field: &Field<'_>) -> Entry {
                  (1 + 2^(n-2) · U[0.8, 1.2]): in the end half as long as a doubling, as which it is read",
             ));
         }
-        _ => {
-            let text = "strategy must be fixedDelay or exponentialBackoff";
-            remarks.push(field.remark(RemarkKind::Invalid, text));
-        }
+        _ => match &strategy {
+            Some(strategy) if !strategy.says(remarks) => {}
+            _ => {
+                let text = "strategy must be fixedDelay or exponentialBackoff";
+                remarks.push(field.remark(RemarkKind::Invalid, text));
+            }
+        },
     }
-    if entry.settings.attempts.is_none() {
+    if is_missing {
         entry
             .remarks
             .push(field.remark(RemarkKind::Invalid, "maxRetryCount is required: the function app does not start"));
@@ -92,15 +101,27 @@ fn executions(field: &Field<'_>) -> Entry {
     entry
 }
 
+/// Reads a length without which the function app does not start.
+fn required(name: &str, retry: &Field<'_>, fields: &mut Fields<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
+    let found = fields.read(name, |field| span(field, remarks));
+    if found == Found::Absent {
+        let text = format!("{name} is required: the function app does not start");
+        remarks.push(retry.remark(RemarkKind::Invalid, text));
+    }
+    found
+}
+
 /// How often a queue's message is delivered.
 fn deliveries(field: &Field<'_>, fields: &mut Fields<'_>) -> Entry {
     let mut entry = Entry::new(Format::AzureFunctions, EntryKind::Step, field.path.clone(), field.span());
     entry.may_repeat_unsafe = Some(true);
     let remarks: &mut Vec<Remark> = &mut entry.remarks;
-    let count = field.count(remarks).unwrap_or(Setting::default(DELIVERIES));
+    let count = field.positive(remarks);
     let delay = fields.read("visibilityTimeout", |field| span(field, remarks));
-    entry.settings.attempts = Some(count.map(Limit::At));
-    entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(Duration::ZERO)));
+    entry.settings.attempts = Some(count.limit_or(Limit::At(DELIVERIES)));
+    if let Some(delay) = delay.or(Duration::ZERO) {
+        entry.settings = core::mem::take(&mut entry.settings).constant(delay);
+    }
     entry
 }
 
@@ -121,7 +142,10 @@ fn is_options(key: &str, node: &Node) -> bool {
     const NAMES: [&str; 3] = ["maxRetries", "maximumRetries", "tryTimeout"];
     let is_named = ["clientRetryOptions", "RetryOptions"].iter().any(|name| key.eq_ignore_ascii_case(name));
     let mut fields = Fields::of(node, "");
-    is_named && NAMES.iter().any(|name| fields.take(name).is_some())
+    const OTHERS: [&str; 4] = ["delay", "maxDelay", "maximumDelay", "mode"];
+    let named = NAMES.iter().filter(|name| fields.take(name).is_some()).count();
+    let others = OTHERS.iter().filter(|name| fields.take(name).is_some()).count();
+    is_named && named > 0 && (key.eq_ignore_ascii_case("clientRetryOptions") || named + others >= 2)
 }
 
 pub(crate) fn read_clients(document: &Node) -> Vec<Entry> {
@@ -133,10 +157,8 @@ fn options(field: &Field<'_>) -> Entry {
     let mut fields = field.fields();
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let retries = fields.read_any(&["maxRetries", "maximumRetries"], |field| field.count(remarks));
-    let retries = retries.unwrap_or(Setting::default(RETRIES));
-    let delay = fields.read("delay", |field| span(field, remarks)).unwrap_or(Setting::default(DELAY));
-    let longest = fields.read_any(&["maxDelay", "maximumDelay"], |field| span(field, remarks));
-    let longest = longest.unwrap_or(Setting::default(LONGEST_DELAY));
+    let delay = fields.read("delay", |field| span(field, remarks)).or(DELAY);
+    let longest = fields.read_any(&["maxDelay", "maximumDelay"], |field| span(field, remarks)).or(LONGEST_DELAY);
     let is_fixed = fields.read("mode", |field| {
         field.parse(remarks, "fixed or exponential", |text| match text.to_ascii_lowercase().as_str() {
             "fixed" => Some(true),
@@ -144,25 +166,30 @@ fn options(field: &Field<'_>) -> Entry {
             _ => None,
         })
     });
-    let is_fixed = is_fixed.unwrap_or(Setting::default(false));
+    let is_fixed = is_fixed.or(false);
     let timeout = fields.read("tryTimeout", |field| span(field, remarks));
-    settings.attempt_timeout = Some(timeout.unwrap_or(Setting::default(TRY_TIMEOUT)).map(Limit::At));
+    settings.attempt_timeout = Some(timeout.limit_or(Limit::At(TRY_TIMEOUT)));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // Without a delay nothing is retried.
-    let off = [delay, longest].into_iter().find(|length| length.value.is_zero());
+    let off = [delay, longest].into_iter().flatten().find(|length| length.value.is_zero());
+    let attempts = retries.retries_or(RETRIES);
     settings.attempts = Some(match off {
         Some(off) => off.map(|_| Limit::At(1)),
-        None => retries.map(|retries| Limit::At(retries.saturating_add(1))),
+        // One that is not known may turn them off.
+        None if delay.is_none() || longest.is_none() => Setting { value: Limit::Unknown, ..attempts },
+        None => attempts,
     });
-    if off.is_some() && retries.value > 0 {
+    if off.is_some() && attempts.value != Limit::At(1) {
         remarks.push(field.remark(RemarkKind::Note, "a delay of zero turns retries off"));
     }
-    // The factor of the first retry is two.
-    let factor = if is_fixed.value { 1 } else { 2 };
-    settings.base = Some(delay.map(|delay| delay.saturating_mul(factor).min(longest.value)));
-    settings.multiplier = Some(is_fixed.map(|is_fixed| if is_fixed { 1.0 } else { 2.0 }));
-    settings.jitter = Some(Setting::default(Jitter::Added(delay.value.mul_f64(JITTER))));
-    if !is_fixed.value {
+    if let (Some(delay), Some(longest), Some(is_fixed)) = (delay, longest, is_fixed) {
+        // The factor of the first retry is two.
+        let factor = if is_fixed.value { 1 } else { 2 };
+        settings.base = Some(delay.map(|delay| delay.saturating_mul(factor).min(longest.value)));
+        settings.multiplier = Some(is_fixed.map(|is_fixed| if is_fixed { 1.0 } else { 2.0 }));
+        settings.jitter = Some(Setting::default(Jitter::Added(delay.value.mul_f64(JITTER))));
+    }
+    if let (Some(Setting { value: false, .. }), Some(longest)) = (is_fixed, longest) {
         settings.cap = Some(longest.map(Limit::At));
         remarks.push(field.remark(
             RemarkKind::Note,

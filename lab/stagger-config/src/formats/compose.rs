@@ -1,19 +1,32 @@
 //! Docker Compose: `restart`, `deploy.restart_policy` and `healthcheck`.
 //!
-//! Read in moby's `restartmanager.go` and in the Compose specification.
+//! Read in moby's `restartmanager.go` and `daemon/container.go`, in compose-go's `template.go`, in swarmkit's defaults and
+//! in the Compose specification; Docker Engine 29. `${X:-y}`, `${X-y}` have defaults; `$X`, `${X}`, `${X:?e}`, `${X:+y}` none.
+//!
+//! | field | default | 0, empty | ignored | refused |
+//! |---|---|---|---|---|
+//! | `restart` | `no` | `on-failure:0`: no limit; empty: `no` | beside `deploy.restart_policy` | other words |
+//! | `restart_policy.condition` | `any` | | | other words |
+//! | `restart_policy.max_attempts` | no limit | 0: no limit | | no whole number |
+//! | `restart_policy.delay` | 5 s, in Swarm | 0: at once | by `docker compose up` | |
+//! | `healthcheck.interval`, `timeout` | 30 s | 0: the default | with `disable` or `NONE` | |
+//! | `healthcheck.retries` | 3 | 0: the default | with `disable` or `NONE` | no whole number |
+//! | `extends`, `include` | | | | not read, and named |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, Setting, Settings};
-use crate::fields::{Field, Fields, whole};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, Setting, Settings};
+use crate::fields::{Field, Fields, shortened, whole};
 use crate::format::Format;
 use crate::tree::Node;
 use crate::units;
 
 const FIRST_RESTART: Duration = Duration::from_millis(100);
 const LONGEST_RESTART: Duration = Duration::from_secs(60);
+/// Of Swarm.
+const DEPLOYED_DELAY: Duration = Duration::from_secs(5);
 const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 const HEALTH_RETRIES: u32 = 3;
@@ -25,9 +38,13 @@ pub(crate) fn is_compose(document: &Node) -> bool {
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
     let mut entries = Vec::new();
+    if let Some(include) = Fields::of(document, "").take("include") {
+        let remark = include.remark(RemarkKind::NotRead, "what the included files say is not read");
+        entries.push(unread(&include, remark));
+    }
     for service in document.get("services").map(Node::members).unwrap_or_default() {
         let mut fields = Fields::of(&service.node, format!("services.{}", service.key));
-        let policy = fields.read("deploy", |deploy| deploy.fields().take("restart_policy"));
+        let policy = fields.take("deploy").and_then(|deploy| deploy.fields().take("restart_policy"));
         let plain = fields.take("restart");
         let mut restart = match (policy, plain) {
             (Some(policy), plain) => Some(deployed(&policy, plain.as_ref())),
@@ -37,10 +54,26 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
         if let (Some(entry), Some(depends_on)) = (&mut restart, fields.take("depends_on")) {
             entry.remarks.extend(unhealthy(&depends_on));
         }
+        if let Some(extends) = fields.take("extends") {
+            let service = extends.fields().text("service").or(extends.text()).unwrap_or_default();
+            let text = format!("what service `{}` says may hold here as well, and is not read", shortened(service));
+            let remark = extends.remark(RemarkKind::NotRead, text);
+            match &mut restart {
+                Some(entry) => entry.remarks.push(remark),
+                None => entries.push(unread(&extends, remark)),
+            }
+        }
         entries.extend(restart);
-        entries.extend(fields.read("healthcheck", |field| health(field)));
+        entries.extend(fields.take("healthcheck").and_then(|field| health(&field)));
     }
     entries
+}
+
+/// Returns an entry for what is not read.
+fn unread(field: &Field<'_>, remark: Remark) -> Entry {
+    let mut entry = Entry::new(Format::Compose, EntryKind::Unread, field.path.clone(), field.span());
+    entry.remarks.push(remark);
+    entry
 }
 
 /// Says for which services a container does not wait until they are healthy.
@@ -65,10 +98,15 @@ fn engine_delays(settings: &mut Settings) {
 
 fn restarted(field: &Field<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::Compose, EntryKind::Restart, field.path.clone(), field.span());
+    if !field.says(&mut entry.remarks) {
+        entry.settings.attempts = Some(Setting::stated(Limit::Unknown, field.span()));
+        return Some(entry);
+    }
     let limit = match field.text()? {
-        "no" | "false" => return None,
+        "no" | "false" | "" => return None,
         "always" | "unless-stopped" | "on-failure" => Limit::None,
         text => match text.strip_prefix("on-failure:").and_then(whole) {
+            Some(0) => Limit::None,
             // It counts restarts.
             Some(restarts) => Limit::At(restarts.saturating_add(1)),
             None => {
@@ -97,39 +135,63 @@ fn deployed(field: &Field<'_>, plain: Option<&Field<'_>>) -> Entry {
     if let Some(plain) = plain {
         remarks.push(plain.remark(RemarkKind::NoEffect, "deploy.restart_policy takes its place"));
     }
-    let never = fields.text("condition") == Some("none");
-    let attempts = fields.count("max_attempts", remarks);
-    let attempts = attempts.map(|attempts| attempts.map(|restarts| Limit::At(restarts.saturating_add(1))));
-    let unlimited = Setting::default(Limit::None);
-    entry.settings.attempts =
-        Some(if never { Setting::stated(Limit::At(1), field.span()) } else { attempts.unwrap_or(unlimited) });
+    let condition = fields.read("condition", |field| field.parse(remarks, "none, on-failure or any", condition));
+    let attempts = fields.count("max_attempts", remarks).map(|restarts| match restarts {
+        0 => Limit::None,
+        restarts => Limit::At(restarts.saturating_add(1)),
+    });
+    let attempts = attempts.flat_or(Limit::None);
+    entry.settings.attempts = Some(match condition.or(true) {
+        Some(Setting { value: true, .. }) => attempts,
+        Some(_) => Setting::stated(Limit::At(1), field.span()),
+        None => Setting { value: Limit::Unknown, ..attempts },
+    });
     let delay = fields.duration("delay", remarks, units::go, "5s");
-    entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(Duration::ZERO)));
+    if let Some(delay) = delay.or(DEPLOYED_DELAY) {
+        entry.settings = core::mem::take(&mut entry.settings).constant(delay);
+    }
+    let text = "of Swarm; docker compose up takes the condition and max_attempts alone, and waits from 100ms on";
+    remarks.push(field.remark(RemarkKind::Note, format!("the delay is that {text}")));
     fields.unmapped(&[("window", "how long to wait before a restart counts as successful")], remarks);
     fields.finish(remarks);
     entry
+}
+
+/// Returns whether a container is started again on this condition.
+fn condition(text: &str) -> Option<bool> {
+    match text {
+        "none" | "no" => Some(false),
+        "any" | "always" | "on-failure" | "unless-stopped" => Some(true),
+        _ => None,
+    }
 }
 
 fn health(field: &Field<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::Compose, EntryKind::Probe, field.path.clone(), field.span());
     let mut fields = field.fields();
     let remarks = &mut entry.remarks;
-    let is_disabled = Setting::value_or(fields.flag("disable", remarks), false);
+    let is_disabled = Setting::value_or(fields.flag("disable", remarks).known(), false);
     let test = fields.take("test").map(|test| test.words()).unwrap_or_default();
     let is_none = test.first() == Some(&"NONE");
     if is_disabled || is_none {
         return None;
     }
-    let mut length = |name, default| {
-        let found = fields.duration(name, remarks, units::go, "30s");
-        found.unwrap_or(Setting::default(default))
+    // The engine takes 0 for the default.
+    let mut length = |name, default| match fields.duration(name, remarks, units::go, "30s") {
+        Found::Known(Setting { value: Duration::ZERO, .. }) | Found::Absent => Found::Known(Setting::default(default)),
+        found => found,
     };
     let interval = length("interval", HEALTH_INTERVAL);
     let timeout = length("timeout", HEALTH_TIMEOUT);
-    let retries = fields.count("retries", remarks).unwrap_or(Setting::default(HEALTH_RETRIES));
-    entry.settings.attempts = Some(retries.map(Limit::At));
-    entry.settings.attempt_timeout = Some(timeout.map(Limit::At));
-    entry.settings = core::mem::take(&mut entry.settings).constant(interval);
+    let retries = match fields.count("retries", remarks) {
+        Found::Known(Setting { value: 0, .. }) => Found::Absent,
+        found => found,
+    };
+    entry.settings.attempts = Some(retries.limit_or(Limit::At(HEALTH_RETRIES)));
+    entry.settings.attempt_timeout = timeout.limit();
+    if let Some(interval) = interval.known() {
+        entry.settings = core::mem::take(&mut entry.settings).constant(interval);
+    }
     let starting = "applies while the container starts, when failures do not count";
     fields.unmapped(&[("start_period", starting), ("start_interval", starting)], remarks);
     fields.finish(remarks);

@@ -1,6 +1,15 @@
 //! Dapr: `Resiliency`.
 //!
-//! Read in `pkg/apis/resiliency` and in the documentation of policies.
+//! Read in `pkg/apis/resiliency` and in the documentation of policies, Dapr 1.17.
+//!
+//! | field | default | 0, negative | ignored |
+//! |---|---|---|---|
+//! | `policy` | constant | | |
+//! | `maxRetries` | no limit | 0: no retry; below 0: no limit | |
+//! | `duration` | 5 s | 0: at once | by an exponential policy, which begins at 500 ms |
+//! | `maxInterval` | 60 s | | by a constant policy |
+//! | a policy | | | if no target names it, and its name is none that applies by default |
+//! | `circuitBreakers` | | | not read, and named |
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -8,7 +17,7 @@ use std::collections::HashMap;
 use stagger_core::{Jitter, Ratio};
 
 use super::object::Object;
-use crate::entry::{Entry, EntryKind, Limit, RemarkKind, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, RemarkKind, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::{Member, Node, Value};
@@ -23,6 +32,13 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let Some(spec) = object.node.get("spec") else { return };
     let policies = spec.at(&["policies", "retries"]).map(Node::members).unwrap_or_default();
     let timeouts = spec.at(&["policies", "timeouts"]).map(Node::index).unwrap_or_default();
+    if let Some(policies) = spec.get("policies")
+        && let Some(field) = Fields::of(policies, "policies").take("circuitBreakers")
+    {
+        let mut entry = Entry::new(Format::Dapr, EntryKind::Unread, field.path.clone(), field.span());
+        entry.remarks.push(field.remark(RemarkKind::NotRead, "circuit breakers, which end retries, are not read"));
+        entries.push(entry);
+    }
     let mut users = HashMap::new();
     if let Some(targets) = spec.get("targets") {
         collect_users(targets, &mut users);
@@ -64,28 +80,28 @@ fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
             _ => None,
         })
     });
-    let is_exponential = Setting::value_or(shape, false);
     let retries = fields.read("maxRetries", |field| {
         field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok())
     });
-    let attempts = retries.unwrap_or(Setting::default(-1)).map(|retries| {
-        // Below zero is no limit.
-        Limit::of_retries(retries)
-    });
-    entry.settings.attempts = Some(attempts);
+    // Below zero is no limit.
+    entry.settings.attempts = Some(retries.map(Limit::of_retries).flat_or(Limit::None));
     let delay = fields.take("duration");
     let longest = fields.take("maxInterval");
-    if is_exponential {
+    let Some(is_exponential) = shape.or(false) else {
+        // Which of the two has an effect is not known.
+        return fields.finish(remarks);
+    };
+    if is_exponential.value {
         if let Some(field) = delay {
             remarks.push(field.remark(
                 RemarkKind::NoEffect,
                 "an exponential policy begins at 500ms; use policy: constant, or leave it out",
             ));
         }
-        let longest = longest.and_then(|field| field.duration(remarks, units::go, "15s"));
+        let longest = longest.map_or(Found::Absent, |field| field.duration(remarks, units::go, "15s"));
         let settings = &mut entry.settings;
         settings.base = Some(Setting::default(FIRST_DELAY));
-        settings.cap = Some(longest.unwrap_or(Setting::default(LONGEST_DELAY)).map(Limit::At));
+        settings.cap = Some(longest.limit_or(Limit::At(LONGEST_DELAY)));
         settings.multiplier = Some(Setting::default(MULTIPLIER));
         settings.jitter = Some(Setting::default(Jitter::Factor(Ratio::percent(50))));
     } else {
@@ -95,10 +111,12 @@ fn retry(mut fields: Fields<'_>, entry: &mut Entry) {
                 "a constant policy does not grow; use policy: exponential, or leave it out",
             ));
         }
-        let delay = delay.and_then(|field| field.duration(remarks, units::go, "5s"));
-        entry.settings = core::mem::take(&mut entry.settings).constant(delay.unwrap_or(Setting::default(DELAY)));
+        let delay = delay.map_or(Found::Absent, |field| field.duration(remarks, units::go, "5s"));
+        if let Some(delay) = delay.or(DELAY) {
+            entry.settings = core::mem::take(&mut entry.settings).constant(delay);
+        }
         // `policy: constant` says so.
-        entry.settings.multiplier = Some(shape.map_or(Setting::default(1.0), |shape| shape.map(|_| 1.0)));
+        entry.settings.multiplier = Some(is_exponential.map(|_| 1.0));
     }
     fields.unmapped(&[("matching", "which status codes are retried")], remarks);
     fields.finish(remarks);
@@ -112,7 +130,7 @@ fn timeout(timeouts: &HashMap<&str, &Member>, targets: &[&Node], entry: &mut Ent
         let Some(member) = timeouts.get(name) else { continue };
         let path = format!("policies.timeouts.{name}");
         let field = Field { path, key_span: member.key_span, node: &member.node };
-        let Some(length) = field.duration(&mut entry.remarks, units::go, "5s") else { continue };
+        let length = field.duration(&mut entry.remarks, units::go, "5s").limit_or(Limit::None);
         match found {
             None => found = Some(length),
             Some(Setting { value, .. }) if value == length.value => {}
@@ -124,5 +142,5 @@ fn timeout(timeouts: &HashMap<&str, &Member>, targets: &[&Node], entry: &mut Ent
             }
         }
     }
-    entry.settings.attempt_timeout = Some(Setting::or_unlimited(found));
+    entry.settings.attempt_timeout = Some(found.unwrap_or(Setting::default(Limit::None)));
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::entry::Entry;
 use crate::format::Format;
 use crate::position::{Position, ReadError};
+use crate::tree::placeholders::{self, Syntax};
 use crate::tree::{Node, checked, directives, json, properties, without_dots, yaml};
 
 /// Reads a text, of a format that is known or not.
@@ -28,7 +29,7 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
         Some(Format::Nginx) => return Ok(nginx::read(&directives(text)?)),
         Some(Format::Aws) => return Ok(aws::read(text)),
         Some(spring) if SPRING.contains(&spring) && !looks_like_yaml(text) => {
-            return Ok(application(&properties(text), format).unwrap_or_default());
+            return Ok(application(properties(text), format).unwrap_or_default());
         }
         _ => {}
     }
@@ -41,8 +42,15 @@ fn read_any(text: &str, format: Option<Format>) -> Result<Vec<Entry>, ReadError>
     };
     let mut entries = Vec::new();
     let mut is_known = false;
+    let has_placeholders = placeholders::may_have(text);
     for document in &documents {
-        is_known |= read_document(document, format, &mut entries);
+        // Spring has another syntax, and fills in what it reads itself.
+        let mut filled = None;
+        if has_placeholders {
+            placeholders::fill(filled.insert(document.clone()), Syntax::Shell);
+        }
+        is_known |= read_document(filled.as_ref().unwrap_or(document), format, &mut entries)
+            || read_application(document, format, &mut entries);
     }
     if is_known {
         return Ok(entries);
@@ -136,15 +144,17 @@ fn other_syntaxes(text: &str, format: Option<Format>) -> Option<Result<Vec<Entry
     if is_wanted(Format::Aws) && aws::is_aws(text) {
         return Some(Ok(aws::read(text)));
     }
-    application(&properties(text), format).map(Ok)
+    application(properties(text), format).map(Ok)
 }
 
 /// What an application of Spring configures in one file.
 const SPRING: [Format; 3] = [Format::Resilience4j, Format::SpringRetry, Format::SpringGateway];
 
 /// Reads the properties of an application of Spring, in the order of the file; `None` if nothing there retries.
-fn application(root: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
+fn application(mut root: Node, format: Option<Format>) -> Option<Vec<Entry>> {
     let is_wanted = |candidate| is_wanted(format, candidate);
+    placeholders::fill(&mut root, Syntax::Spring);
+    let root = &root;
     let mut found = None;
     let mut add = |is_present: bool, entries: fn(&Node) -> Vec<Entry>| {
         if is_present {
@@ -167,9 +177,6 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
     if !objects.is_empty() {
         let before = entries.len();
         objects.iter().for_each(|object| object::read(object, entries));
-        if is_wanted(Format::Envoy) && entries.len() == before && envoy::has_policy(document) {
-            entries.extend(envoy::read(document));
-        }
         if let Some(format) = format {
             let mut at = 0;
             entries.retain(|entry| {
@@ -185,7 +192,7 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
         entries.extend(step_functions::read(document));
     } else if is_wanted(Format::Compose) && compose::is_compose(document) {
         entries.extend(compose::read(document));
-    } else if is_wanted(Format::Envoy) && (envoy::has_policy(document) || is_envoy(document)) {
+    } else if is_wanted(Format::Envoy) && (envoy::has_policy(document) || envoy::is_bootstrap(document)) {
         entries.extend(envoy::read(document));
     } else if is_wanted(Format::AzureFunctions) && azure::is_functions(document) {
         entries.extend(azure::read(document));
@@ -199,9 +206,15 @@ fn read_document(document: &Node, format: Option<Format>, entries: &mut Vec<Entr
     } else if let Some(found) = strategies(document, format) {
         entries.extend(found);
     } else {
-        let Some(found) = application(&without_dots(document), format) else { return false };
-        entries.extend(found);
+        return false;
     }
+    true
+}
+
+/// Reads a document as one of an application of Spring. Returns whether it is.
+fn read_application(document: &Node, format: Option<Format>, entries: &mut Vec<Entry>) -> bool {
+    let Some(found) = application(without_dots(document), format) else { return false };
+    entries.extend(found);
     true
 }
 
@@ -220,10 +233,6 @@ fn strategies(document: &Node, format: Option<Format>) -> Option<Vec<Entry>> {
     }
     found.sort_by_key(|entry| entry.span);
     if handlers || strategies || clients { Some(found) } else { None }
-}
-
-fn is_envoy(document: &Node) -> bool {
-    ["static_resources", "staticResources", "dynamic_resources"].iter().any(|name| document.get(name).is_some())
 }
 
 #[cfg(test)]

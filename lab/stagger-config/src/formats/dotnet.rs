@@ -3,12 +3,23 @@
 //!
 //! Read in `HttpStandardResilienceOptions`, `HttpRetryStrategyOptions`, and Polly's `RetryConstants` and `RetryHelper`,
 //! version 8.
+//!
+//! | field | default, of the handler and of Polly alone | ignored | refused |
+//! |---|---|---|---|
+//! | `MaxRetryAttempts` | 3 | | 0 |
+//! | `Delay` | 2 s | | no length |
+//! | `BackoffType` | Exponential; Constant | | other words |
+//! | `UseJitter` | true; false | | |
+//! | `MaxDelay` | no limit | | no length |
+//! | `AttemptTimeout` | 10 s; none | by Polly alone | |
+//! | `TotalRequestTimeout` | 30 s; none | by Polly alone | |
+//! | other names | | always | |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields, join};
 use crate::format::Format;
 use crate::tree::{Node, Value};
@@ -43,10 +54,13 @@ pub(crate) fn has_section(node: &Node) -> bool {
 
 pub(super) fn is_section(node: &Node) -> bool {
     const OPTIONS: [&str; 5] = ["MaxRetryAttempts", "BackoffType", "UseJitter", "MaxDelay", "Delay"];
-    match node.get("Retry") {
-        Some(retry) => OPTIONS.iter().any(|name| retry.get(name).is_some()),
-        None => false,
-    }
+    // The section of the retries alone may be another library's.
+    const BESIDE: [&str; 4] = ["AttemptTimeout", "TotalRequestTimeout", "CircuitBreaker", "RateLimiter"];
+    let Some(retry) = node.get("Retry") else { return false };
+    let options = OPTIONS.iter().filter(|name| retry.get(name).is_some()).count();
+    options >= 2
+        || options == 1
+            && (retry.get("MaxRetryAttempts").is_some() || BESIDE.iter().any(|name| node.get(name).is_some()))
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
@@ -78,13 +92,13 @@ fn walk(node: &Node, path: &str, read: &impl Fn(&str, &Field<'_>) -> Option<Entr
     }
 }
 
-pub(super) fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
-    let found = field.duration(remarks, units::time_span, "00:00:02")?;
+pub(super) fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
+    let found = field.duration(remarks, units::time_span, "00:00:02");
     let text = field.text().unwrap_or("0");
     if text != "0" && text.bytes().all(|byte| byte.is_ascii_digit()) {
         remarks.push(field.remark(RemarkKind::Note, "a number without colons is a number of days"));
     }
-    Some(found)
+    found
 }
 
 fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
@@ -92,7 +106,7 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut timeout = |name: &str, default: Duration, remarks: &mut Vec<Remark>| {
         let found = fields.read(name, |field| field.fields().read("Timeout", |field| span(field, remarks)));
-        found.unwrap_or(Setting::default(default)).map(Limit::At)
+        found.limit_or(Limit::At(default))
     };
     settings.attempt_timeout = Some(timeout("AttemptTimeout", ATTEMPT_TIMEOUT, remarks));
     settings.timeout = Some(timeout("TotalRequestTimeout", TOTAL_TIMEOUT, remarks));
@@ -108,10 +122,10 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
 /// Reads the options of a retry strategy, which are those of Polly with other defaults.
 pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let retries = retry.count("MaxRetryAttempts", remarks);
-    let retries = retries.unwrap_or(Setting::default(defaults.retries));
-    settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
-    settings.base = Some(retry.read("Delay", |field| span(field, remarks)).unwrap_or(Setting::default(defaults.delay)));
+    // Its options are validated: one retry is the least.
+    let retries = retry.read("MaxRetryAttempts", |field| field.positive(remarks));
+    settings.attempts = Some(retries.retries_or(defaults.retries));
+    settings.base = retry.read("Delay", |field| span(field, remarks)).or(defaults.delay);
     let shape = retry.read("BackoffType", |field| {
         field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
             "constant" => Some(Shape::Constant),
@@ -120,17 +134,17 @@ pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut En
             _ => None,
         })
     });
-    let shape = shape.unwrap_or(Setting::default(defaults.shape));
-    match shape.value {
-        Shape::Constant => settings.multiplier = Some(shape.map(|_| 1.0)),
-        Shape::Linear => settings.step = settings.base.map(|base| shape.map(|_| base.value)),
-        Shape::Exponential => settings.multiplier = Some(shape.map(|_| 2.0)),
+    if let Some(shape) = shape.or(defaults.shape) {
+        match shape.value {
+            Shape::Constant => settings.multiplier = Some(shape.map(|_| 1.0)),
+            Shape::Linear => settings.step = settings.base.map(|base| shape.map(|_| base.value)),
+            Shape::Exponential => settings.multiplier = Some(shape.map(|_| 2.0)),
+        }
     }
-    let jitter = retry.flag("UseJitter", remarks);
-    let jitter = jitter.unwrap_or(Setting::default(defaults.has_jitter));
-    settings.jitter = Some(jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
+    let jitter = retry.flag("UseJitter", remarks).or(defaults.has_jitter);
+    settings.jitter = jitter.map(|jitter| jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
     let longest = retry.read("MaxDelay", |field| span(field, remarks));
-    settings.cap = Some(Setting::or_unlimited(longest));
+    settings.cap = Some(longest.limit_or(Limit::None));
     retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
     for field in retry.rest() {
         remarks.push(field.remark(RemarkKind::NoEffect, "no option of this name: the binder drops it without a word"));

@@ -1,14 +1,25 @@
 //! Gateway API and Envoy Gateway.
 //!
-//! Read in gateway-api `apis/v1`, `apisx/v1alpha1` and in Envoy Gateway's `api/v1alpha1`.
+//! Read in gateway-api `apis/v1`, `apisx/v1alpha1` of version 1.4 and in Envoy Gateway's `api/v1alpha1` of version 1.7.
+//!
+//! | field | default | 0 | ignored |
+//! |---|---|---|---|
+//! | `retry.attempts`, `retry.backoff` | the implementation's | 0: no retry | in a `GRPCRoute` |
+//! | `timeouts.request`, `timeouts.backendRequest` | the implementation's | 0: no limit | in a `GRPCRoute` |
+//! | `retryConstraint` | 20 % of 10 s, and 10 a second | | |
+//! | `numRetries` of Envoy Gateway | 2 | 0: no retry | |
+//! | `baseInterval`, `maxInterval` | 25 ms, ten times the base | | |
+//! | `requestTimeout` | 15 s | 0: no limit | |
+//! | `maxParallelRetries` | 1,024 | | |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
+use super::envoy::capped;
 use super::http::{are_idempotent, repeats_unsafe};
 use super::object::Object;
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::Node;
@@ -18,7 +29,6 @@ use crate::units;
 const CONCURRENT_RETRIES: u32 = 1024;
 const ENVOY_GATEWAY_RETRIES: u32 = 2;
 const BASE: Duration = Duration::from_millis(25);
-const CAP_FACTOR: u32 = 10;
 const ENVOY_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
@@ -30,9 +40,9 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
 }
 
 /// Reads a length, of which zero is no limit.
-fn limit(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Limit<Duration>>> {
-    let length = field.duration(remarks, units::go, "10s")?;
-    Some(length.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) }))
+fn limit(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Limit<Duration>> {
+    let length = field.duration(remarks, units::go, "10s");
+    length.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) })
 }
 
 fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
@@ -44,11 +54,26 @@ fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
         let mut entry = Entry::new(Format::GatewayApi, kind, fields.path.clone(), place.span());
         if let Some(field) = timeouts {
             let mut timeouts = field.fields();
-            entry.settings.timeout = timeouts.read("request", |field| limit(field, &mut entry.remarks));
-            entry.settings.attempt_timeout = timeouts.read("backendRequest", |field| limit(field, &mut entry.remarks));
+            entry.settings.timeout = timeouts.read("request", |field| limit(field, &mut entry.remarks)).flat();
+            entry.settings.attempt_timeout =
+                timeouts.read("backendRequest", |field| limit(field, &mut entry.remarks)).flat();
             timeouts.finish(&mut entry.remarks);
         }
-        if let Some(field) = retry {
+        if object.kind == "GRPCRoute" {
+            // It has neither of these fields.
+            let fields = [rule.member("timeouts"), rule.member("retry")];
+            entry.settings = Settings::default();
+            entry.kind = EntryKind::Unread;
+            entry.remarks = fields
+                .into_iter()
+                .flatten()
+                .map(|member| {
+                    let path = format!("{}.rules[{at}].{}", object.path(), member.key);
+                    let field = Field { path, key_span: member.key_span, node: &member.node };
+                    field.remark(RemarkKind::NoEffect, "a GRPCRoute has no field of this name")
+                })
+                .collect();
+        } else if let Some(field) = retry {
             retries(&field, &mut entry);
             let conditions = rule.get("matches").map(Node::items).unwrap_or_default();
             if are_idempotent(conditions, |condition| condition.get("method")) {
@@ -63,9 +88,9 @@ fn retries(field: &Field<'_>, entry: &mut Entry) {
     let remarks = &mut entry.remarks;
     let mut fields = field.fields();
     let attempts = fields.count("attempts", remarks);
-    entry.settings.attempts = attempts.map(|attempts| attempts.map(|retries| Limit::At(retries.saturating_add(1))));
+    entry.settings.attempts = attempts.map(|retries| retries.saturating_add(1)).limit();
     if let Some(field) = fields.take("backoff") {
-        entry.settings.base = field.duration(remarks, units::go, "100ms");
+        entry.settings.base = field.duration(remarks, units::go, "100ms").known();
         remarks.push(
             field.remark(RemarkKind::Note, "is the least delay: growth, cap and jitter are the implementation's"),
         );
@@ -81,26 +106,29 @@ fn constraint(object: &Object<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::GatewayApi, EntryKind::Limit, field.path.clone(), field.span());
     let remarks = &mut entry.remarks;
     let mut fields = field.fields();
-    let (mut percent, mut period) = (20.0, Duration::from_secs(10));
+    let (mut percent, mut period) = (Found::Absent, Found::Absent);
     if let Some(field) = fields.take("budget") {
         let mut budget = field.fields();
-        percent = Setting::value_or(budget.number("percent", remarks), percent);
-        let interval = budget.duration("interval", remarks, units::go, "10s");
-        period = Setting::value_or(interval, period);
+        percent = budget.number("percent", remarks);
+        period = budget.duration("interval", remarks, units::go, "10s");
         budget.finish(remarks);
     }
-    let (mut count, mut per) = (10.0, Duration::from_secs(1));
+    let (mut count, mut per) = (Found::Absent, Found::Absent);
     if let Some(field) = fields.take("minRetryRate") {
         let mut rate = field.fields();
-        count = Setting::value_or(rate.number("count", remarks), count);
-        let interval = rate.duration("interval", remarks, units::go, "1s");
-        per = Setting::value_or(interval, per).max(Duration::from_nanos(1));
+        count = rate.number("count", remarks);
+        per = rate.duration("interval", remarks, units::go, "1s");
         rate.finish(remarks);
     }
     fields.finish(remarks);
-    let least_per_second = count / per.as_secs_f64();
-    let budget = RetryBudget::Ratio { ratio: percent / 100.0, least_per_second, period };
-    entry.settings.budget = Some(Setting::stated(budget, field.span()));
+    let share = (percent.or(20.0), period.or(Duration::from_secs(10)));
+    let rate = (count.or(10.0), per.or(Duration::from_secs(1)));
+    if let ((Some(percent), Some(period)), (Some(count), Some(per))) = (share, rate) {
+        let per = per.value.max(Duration::from_nanos(1));
+        let least_per_second = count.value / per.as_secs_f64();
+        let budget = RetryBudget::Ratio { ratio: percent.value / 100.0, least_per_second, period: period.value };
+        entry.settings.budget = Some(Setting::stated(budget, field.span()));
+    }
     Some(entry)
 }
 
@@ -116,12 +144,11 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut fields = field.fields();
     let retries = fields.count("numRetries", remarks);
-    let retries = retries.unwrap_or(Setting::default(ENVOY_GATEWAY_RETRIES));
-    settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
-    let (mut base, mut cap) = (None, None);
+    settings.attempts = Some(retries.retries_or(ENVOY_GATEWAY_RETRIES));
+    let (mut base, mut cap) = (Found::Absent, Found::Absent);
     if let Some(field) = fields.take("perRetry") {
         let mut each = field.fields();
-        settings.attempt_timeout = each.read("timeout", |field| limit(field, remarks));
+        settings.attempt_timeout = each.read("timeout", |field| limit(field, remarks)).flat();
         if let Some(field) = each.take("backOff") {
             let mut backoff = field.fields();
             base = backoff.duration("baseInterval", remarks, units::go, "100ms");
@@ -130,9 +157,8 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
         }
         each.finish(remarks);
     }
-    let base = base.unwrap_or(Setting::default(BASE));
-    settings.base = Some(base);
-    settings.cap = Some(cap.unwrap_or(Setting::default(base.value.saturating_mul(CAP_FACTOR))).map(Limit::At));
+    settings.base = base.or(BASE);
+    settings.cap = capped(settings.base, cap);
     settings.multiplier = Some(Setting::default(2.0));
     settings.jitter = Some(Setting::default(Jitter::Full));
     if let Some(field) = fields.take("retryOn") {
@@ -144,16 +170,12 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
     }
     fields.unmapped(&[("numAttemptsPerPriority", "how many attempts go to one priority of hosts")], remarks);
     fields.finish(remarks);
-    let mut timeout = Setting::default(Limit::At(ENVOY_TIMEOUT));
-    if let Some(http) = spec.at(&["timeout", "http"])
-        && let Some(field) = Fields::of(http, "spec.timeout.http").take("requestTimeout")
-        && let Some(stated) = limit(&field, remarks)
-    {
-        timeout = stated;
+    let mut timeout = Found::Absent;
+    if let Some(http) = spec.at(&["timeout", "http"]) {
+        timeout = Fields::of(http, "spec.timeout.http").read("requestTimeout", |field| limit(field, remarks));
     }
-    settings.timeout = Some(timeout);
+    settings.timeout = Some(timeout.flat_or(Limit::At(ENVOY_TIMEOUT)));
     let concurrent = spec_fields.read("circuitBreaker", |field| field.fields().count("maxParallelRetries", remarks));
-    let concurrent = concurrent.unwrap_or(Setting::default(CONCURRENT_RETRIES));
-    settings.budget = Some(concurrent.map(RetryBudget::Concurrent));
+    settings.budget = concurrent.map(RetryBudget::Concurrent).or(RetryBudget::Concurrent(CONCURRENT_RETRIES));
     entries.push(entry);
 }

@@ -1,10 +1,17 @@
 //! GitHub Actions: steps with the action `nick-fields/retry`. GitHub itself retries nothing.
 //!
-//! Read in the action's `action.yml`, version 4.
+//! Read in the action's `action.yml`, version 4. An expression is known only in a run.
+//!
+//! | field | default | 0 |
+//! |---|---|---|
+//! | `max_attempts` | 3 | |
+//! | `retry_wait_seconds` | 10 s | 0: at once |
+//! | `timeout_minutes`, `timeout_seconds` | | |
+//! | `timeout-minutes` of the step, of the job | no limit here | |
 
 use core::time::Duration;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::Node;
@@ -15,9 +22,17 @@ const ATTEMPTS: u32 = 3;
 const WAIT: Duration = Duration::from_secs(10);
 
 pub(crate) fn is_workflow(document: &Node) -> bool {
-    let has_steps = |job: &crate::tree::Member| job.node.get("steps").is_some() || job.node.get("uses").is_some();
+    // Other systems have jobs with steps as well: a workflow says when it runs, or where its jobs do.
+    let has_steps = |job: &crate::tree::Member| {
+        let is_called = job.node.text_of("uses").is_some();
+        let steps = job.node.get("steps");
+        let has_action = steps.map(Node::items).unwrap_or_default().iter().any(|step| step.text_of("uses").is_some());
+        is_called
+            || has_action
+            || steps.is_some() && (job.node.get("runs-on").is_some() || document.get("on").is_some())
+    };
     document.get("jobs").map(Node::members).unwrap_or_default().iter().any(has_steps)
-        || document.at(&["runs", "steps"]).is_some()
+        || document.at(&["runs", "steps"]).is_some() && document.at(&["runs", "using"]).is_some()
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
@@ -47,9 +62,9 @@ fn steps(fields: &mut Fields<'_>, job_timeout: Option<&Field<'_>>, entries: &mut
         inputs(fields.take("with").as_ref(), &mut entry);
         let limit = match step_timeout.as_ref().or(job_timeout) {
             Some(field) => time(field, 60.0, &mut entry.remarks),
-            None => None,
+            None => Found::Absent,
         };
-        entry.settings.timeout = Some(Setting::or_unlimited(limit));
+        entry.settings.timeout = Some(limit.limit_or(Limit::None));
         entries.push(entry);
     }
 }
@@ -58,21 +73,15 @@ fn inputs(with: Option<&Field<'_>>, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut fields = with.map(Field::fields);
     let mut take = |name: &str| fields.as_mut()?.take(name);
-    settings.attempts = match take("max_attempts") {
-        Some(field) if is_expression(&field, remarks) => None,
-        Some(field) => field.count(remarks).map(|attempts| attempts.map(Limit::At)),
-        None => Some(Setting::default(Limit::At(ATTEMPTS))),
-    };
-    let wait = match take("retry_wait_seconds") {
-        Some(field) => time(&field, 1.0, remarks),
-        None => Some(Setting::default(WAIT)),
-    };
-    if let Some(wait) = wait {
+    let attempts = take("max_attempts").map_or(Found::Absent, |field| field.count(remarks));
+    settings.attempts = Some(attempts.limit_or(Limit::At(ATTEMPTS)));
+    let wait = take("retry_wait_seconds").map_or(Found::Absent, |field| time(&field, 1.0, remarks));
+    if let Some(wait) = wait.or(WAIT) {
         *settings = core::mem::take(settings).constant(wait);
     }
-    let minutes = take("timeout_minutes").and_then(|field| time(&field, 60.0, remarks));
-    let each = take("timeout_seconds").and_then(|field| time(&field, 1.0, remarks)).or(minutes);
-    settings.attempt_timeout = each.map(|each| each.map(Limit::At));
+    let minutes = take("timeout_minutes").map_or(Found::Absent, |field| time(&field, 60.0, remarks));
+    let seconds = take("timeout_seconds").map_or(Found::Absent, |field| time(&field, 1.0, remarks));
+    settings.attempt_timeout = seconds.or_else(minutes).limit();
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // The command runs again, whatever it had done.
     entry.may_repeat_unsafe = Some(true);
@@ -90,19 +99,7 @@ fn inputs(with: Option<&Field<'_>>, entry: &mut Entry) {
     }
 }
 
-/// Whether a value is known only when the workflow runs.
-fn is_expression(field: &Field<'_>, remarks: &mut Vec<Remark>) -> bool {
-    let is_expression = field.text().unwrap_or_default().contains("${{");
-    if is_expression {
-        remarks.push(field.remark(RemarkKind::Unmapped, "an expression, whose value is known only in a run"));
-    }
-    is_expression
-}
-
 /// Reads a number of units of so many seconds.
-fn time(field: &Field<'_>, unit: f64, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
-    if is_expression(field, remarks) {
-        return None;
-    }
+fn time(field: &Field<'_>, unit: f64, remarks: &mut Vec<Remark>) -> Found<Duration> {
     field.parse(remarks, "a number", |text| Duration::try_from_secs_f64(text.parse::<f64>().ok()? * unit).ok())
 }

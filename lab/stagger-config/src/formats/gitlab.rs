@@ -1,10 +1,16 @@
 //! GitLab CI: `retry` of jobs.
 //!
 //! Read in the YAML reference of GitLab 18 and in the issue gitlab#535395.
+//!
+//! | field | default | 0 | ignored | refused |
+//! |---|---|---|---|---|
+//! | `retry`, `retry.max` | 0 | 0: no retry | | above 2 |
+//! | `retry.when`, `retry.exit_codes` | every failure | | without `max` | |
+//! | `timeout` | an hour, of the project | | | no length |
 
 use core::time::Duration;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields, whole};
 use crate::format::Format;
 use crate::tree::{Member, Node, Value};
@@ -34,10 +40,32 @@ pub(crate) fn is_pipeline(document: &Node) -> bool {
         !GLOBAL.contains(&&*member.key)
             && ["script", "trigger", "extends"].iter().any(|name| member.node.get(name).is_some())
     };
+    // A second keyword of GitLab, in a job or at the top: other systems have mappings with scripts as well.
+    const BESIDE: [&str; 17] = [
+        "stage",
+        "image",
+        "retry",
+        "rules",
+        "only",
+        "except",
+        "needs",
+        "artifacts",
+        "tags",
+        "before_script",
+        "after_script",
+        "allow_failure",
+        "when",
+        "variables",
+        "cache",
+        "services",
+        "environment",
+    ];
+    let has_second = |member: &Member| is_job(member) && BESIDE.iter().any(|name| member.node.get(name).is_some());
     // Compose and workflows of GitHub have other names at their top.
     document.get("jobs").is_none()
         && !matches!(document.get("services").map(|node| &node.value), Some(Value::Map(_)))
         && document.members().iter().any(is_job)
+        && (document.members().iter().any(has_second) || GLOBAL.iter().any(|name| document.get(name).is_some()))
 }
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
@@ -55,13 +83,11 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
         }
         let Some(field) = Fields::of(&member.node, member.key.clone()).take("retry") else { continue };
         let mut entry = retry(&field);
-        let mut timeout = Setting::default(JOB_TIMEOUT);
-        if let Some(field) = timeout_of(&member.node).or(default.clone())
-            && let Some(stated) = field.duration(&mut entry.remarks, spoken, "1h 30m")
-        {
-            timeout = stated;
-        }
-        entry.settings.attempt_timeout = Some(timeout.map(Limit::At));
+        let timeout = match timeout_of(&member.node).or(default.clone()) {
+            Some(field) => field.duration(&mut entry.remarks, spoken, "1h 30m"),
+            None => Found::Absent,
+        };
+        entry.settings.attempt_timeout = Some(timeout.limit_or(Limit::At(JOB_TIMEOUT)));
         inherited(document, member, &mut entry);
         entries.push(entry);
     }
@@ -79,19 +105,19 @@ fn retry(field: &Field<'_>) -> Entry {
     let retries = match &field.node.value {
         Value::Map(_) => {
             let mut fields = field.fields();
-            let retries = fields.take("max").map(|field| count(&field, remarks));
-            if retries.is_none() {
+            let retries = fields.read("max", |field| count(field, remarks));
+            if retries == Found::Absent {
                 let text = "has no effect without max: nothing is retried";
                 remarks.push(field.remark(RemarkKind::NoEffect, text));
             }
             let conditions = "decides which failures are retried";
             fields.unmapped(&[("when", conditions), ("exit_codes", conditions)], remarks);
             fields.finish(remarks);
-            retries.unwrap_or(Some(Setting::stated(0, field.span())))
+            retries.or_else(Found::Known(Setting::stated(0, field.span())))
         }
         _ => count(field, remarks),
     };
-    entry.settings.attempts = retries.map(|retries| retries.map(|retries| Limit::At(retries.saturating_add(1))));
+    entry.settings.attempts = Some(retries.retries_or(0));
     entry.settings.base = Some(Setting::default(Duration::ZERO));
     entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // The whole job runs again, whatever it had done.
@@ -100,10 +126,10 @@ fn retry(field: &Field<'_>) -> Entry {
 }
 
 /// Reads a number of retries. A reference to another place of the configuration is not followed.
-fn count(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
+fn count(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<u32> {
     if matches!(field.node.value, Value::List(_)) {
         remarks.push(field.remark(RemarkKind::Unmapped, "refers to another place, which is not followed"));
-        return None;
+        return Found::Unknown(field.span());
     }
     field.parse(remarks, "0, 1 or 2: GitLab refuses the pipeline", |text| {
         whole(text).filter(|&retries| retries <= MAX_RETRIES)

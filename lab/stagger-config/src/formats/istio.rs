@@ -1,15 +1,28 @@
 //! Istio: `VirtualService` and `DestinationRule`.
 //!
-//! Read in `pilot/pkg/networking/core/route/retry/retry.go` and `cluster_traffic_policy.go`.
+//! Read in `retry.go`, `cluster_traffic_policy.go` and `validation.go` of Istio 1.29.
+//!
+//! | field | default | 0, empty | ignored | refused |
+//! |---|---|---|---|---|
+//! | `retries` | 2, on `connect-failure,refused-stream,…` | | in a redirect, a direct response | |
+//! | `retries.attempts` | 0 in a stanza | 0: no retry | | negative |
+//! | `perTryTimeout` | that of the route | 0: no limit | | beside `attempts: 0` |
+//! | `retryOn` | as above | empty: as above | | beside `attempts: 0`; other words |
+//! | `retryRemoteLocalities` | false | | | beside `attempts: 0` |
+//! | `backoff` | 25 ms, the cap ten times that | | | |
+//! | `timeout` | no limit | 0: no limit | | |
+//! | `maxRetries` of the pool | no limit; in a subset that of the rule | 0: no limit | | negative |
+//! | `retryBudget` | none; 20 %, at least 3 in a stanza | | | |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
+use super::envoy::CONDITIONS;
 use super::http::{are_idempotent, repeats_unsafe};
 use super::object::Object;
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
-use crate::fields::{Field, Fields};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
+use crate::fields::{Field, Fields, shortened};
 use crate::format::Format;
 use crate::tree::Node;
 use crate::units;
@@ -43,10 +56,7 @@ fn routes(object: &Object<'_>, entries: &mut Vec<Entry>) {
         let mut entry = Entry::new(Format::Istio, EntryKind::Call, fields.path.clone(), name_or_whole(route));
         let remarks = &mut entry.remarks;
         let timeout = fields.duration("timeout", remarks, units::go, "10s");
-        // No length is no limit.
-        let timeout =
-            timeout.map(|timeout| timeout.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) }));
-        entry.settings.timeout = Some(timeout.unwrap_or(Setting::default(Limit::None)));
+        entry.settings.timeout = Some(timeout.map(unless_zero).flat_or(Limit::None));
         match fields.take("retries") {
             Some(field) => {
                 retries(&field, &mut entry);
@@ -79,6 +89,11 @@ fn routes(object: &Object<'_>, entries: &mut Vec<Entry>) {
     }
 }
 
+/// No length is no limit.
+fn unless_zero(length: Duration) -> Limit<Duration> {
+    if length.is_zero() { Limit::None } else { Limit::At(length) }
+}
+
 /// The name of a route, or what it begins with.
 fn name_or_whole(route: &Node) -> crate::position::Span {
     let first = route.members().first();
@@ -100,20 +115,41 @@ fn retries(field: &Field<'_>, entry: &mut Entry) {
     entry.span = field.span();
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut fields = field.fields();
-    let attempts = fields.count("attempts", remarks);
     // A stanza without a number means none.
-    let attempts = attempts.unwrap_or(Setting::stated(0, field.span()));
-    settings.attempts = Some(attempts.map(|retries| Limit::At(retries.saturating_add(1))));
-    if attempts.value > 0 {
-        let base = fields.duration("backoff", remarks, units::go, "25ms");
-        backoff(settings, base.unwrap_or(Setting::default(BASE)));
+    let attempts = fields.count("attempts", remarks).or_else(Found::Known(Setting::stated(0, field.span())));
+    settings.attempts = Some(attempts.retries_or(0));
+    if settings.never_retries() {
+        const OTHERS: [&str; 3] = ["perTryTimeout", "retryOn", "retryRemoteLocalities"];
+        let mut others = field.fields();
+        if let Some(other) = OTHERS.iter().find_map(|name| others.take(name)) {
+            let text = "nothing may be set beside attempts: 0, the webhook of Istio refuses it; leave this out";
+            remarks.push(other.remark(RemarkKind::Invalid, text));
+        }
+    }
+    let base = fields.duration("backoff", remarks, units::go, "25ms");
+    if !settings.never_retries()
+        && let Some(base) = base.or(BASE)
+    {
+        backoff(settings, base);
     }
     let per_try = fields.duration("perTryTimeout", remarks, units::go, "2s");
-    settings.attempt_timeout =
-        per_try.map(|length| length.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) }));
+    settings.attempt_timeout = per_try.map(unless_zero).flat();
     let conditions = fields.take("retryOn");
     let words = conditions.as_ref().map(Field::words).unwrap_or_default();
-    entry.may_repeat_unsafe = Some(repeats_unsafe(&words));
+    for word in &words {
+        // Istio takes conditions of Envoy, and status codes.
+        if !CONDITIONS.contains(word) && !word.parse::<u16>().is_ok_and(|code| (100..600).contains(&code)) {
+            remarks.extend(conditions.as_ref().map(|conditions| {
+                let text = format!("`{}` is no condition: the webhook of Istio refuses it", shortened(word));
+                conditions.remark(RemarkKind::Invalid, text)
+            }));
+        }
+    }
+    entry.may_repeat_unsafe = match &conditions {
+        _ if repeats_unsafe(&words) => Some(true),
+        Some(conditions) if conditions.has_unknown() => None,
+        _ => Some(false),
+    };
     fields.unmapped(
         &[
             ("retryRemoteLocalities", "whether other regions are tried as well"),
@@ -131,36 +167,41 @@ fn limits(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let subsets = subsets.filter_map(|(at, subset)| {
         Some((format!("{}.subsets[{at}].trafficPolicy", object.path()), subset.get("trafficPolicy")?))
     });
+    // A subset inherits the pool and the budget that it does not set itself.
+    let whole = spec.get("trafficPolicy");
     for (path, policy) in policies.into_iter().chain(subsets) {
-        limit(path, policy, entries);
+        limit(path, policy, whole, entries);
     }
 }
 
-fn limit(path: String, policy: &Node, entries: &mut Vec<Entry>) {
+fn limit(path: String, policy: &Node, whole: Option<&Node>, entries: &mut Vec<Entry>) {
     let mut entry = Entry::new(Format::Istio, EntryKind::Limit, path.clone(), policy.span);
-    let mut budget = Setting::default(RetryBudget::Unlimited);
-    if let Some(pool) = policy.at(&["connectionPool", "http"]) {
+    let mut budget = Some(Setting::default(RetryBudget::Unlimited));
+    let pool = policy.get("connectionPool").or(whole.and_then(|whole| whole.get("connectionPool")));
+    if let Some(pool) = pool.and_then(|pool| pool.get("http")) {
         let mut fields = Fields::of(pool, format!("{path}.connectionPool.http"));
-        if let Some(retries) = fields.count("maxRetries", &mut entry.remarks) {
-            budget = retries.map(|retries| match retries {
-                MAX_RETRIES => RetryBudget::Unlimited,
-                retries => RetryBudget::Concurrent(retries),
-            });
-        }
+        let retries = fields.count("maxRetries", &mut entry.remarks).map(|retries| match retries {
+            // No number, and what Istio writes itself.
+            0 | MAX_RETRIES => RetryBudget::Unlimited,
+            retries => RetryBudget::Concurrent(retries),
+        });
+        budget = retries.or(RetryBudget::Unlimited);
     }
-    if let Some(field) = Fields::of(policy, path).take("retryBudget") {
+    let retry_budget = Fields::of(policy, path.clone()).take("retryBudget");
+    let of_whole = || Fields::of(whole?, path).take("retryBudget");
+    if let Some(field) = retry_budget.or_else(of_whole) {
         let mut fields = field.fields();
         let percent = fields.number("percent", &mut entry.remarks);
         let least = fields.count("minRetryConcurrency", &mut entry.remarks);
-        budget = Setting::stated(
-            RetryBudget::ShareOfActive {
-                ratio: Setting::value_or(percent, 20.0) / 100.0,
-                least: Setting::value_or(least, 3),
-            },
-            field.span(),
-        );
+        budget = match (percent.or(20.0), least.or(3)) {
+            (Some(percent), Some(least)) => {
+                let budget = RetryBudget::ShareOfActive { ratio: percent.value / 100.0, least: least.value };
+                Some(Setting::stated(budget, field.span()))
+            }
+            _ => None,
+        };
         fields.finish(&mut entry.remarks);
     }
-    entry.settings.budget = Some(budget);
+    entry.settings.budget = budget;
     entries.push(entry);
 }

@@ -1,6 +1,18 @@
 //! Kubernetes: probes, jobs, the restarts of containers, and the schedule of a `CronJob`, whose runs may overlap.
 //!
-//! Read on kubernetes.io: Jobs, Pod lifecycle, probes, `CronJob`; and in robfig/cron, whose syntax Kubernetes has.
+//! Read on kubernetes.io: Jobs, Pod lifecycle, probes, `CronJob`; in `pkg/apis/batch/v1/defaults.go` and
+//! `pkg/apis/batch/validation`; and in robfig/cron, whose syntax Kubernetes has. Kubernetes 1.35.
+//!
+//! | field | default | 0 | refused |
+//! |---|---|---|---|
+//! | `backoffLimit` | 6; no limit with `backoffLimitPerIndex` | 0: no retry | negative |
+//! | `backoffLimitPerIndex` | none | 0: no retry | without `completionMode: Indexed`, `restartPolicy: Never` |
+//! | `activeDeadlineSeconds` | no limit | | negative |
+//! | `periodSeconds` | 10 s | 0: the default | negative |
+//! | `timeoutSeconds` | 1 s | 0: the default | negative |
+//! | `failureThreshold` | 3 | 0: the default | negative |
+//!
+//! Of other kinds of objects, the fields whose names are about retries are not read, and named.
 
 use core::time::Duration;
 
@@ -8,7 +20,7 @@ use stagger_core::Jitter;
 use stagger_core::text::Compact;
 
 use super::object::Object;
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, Setting, Settings};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, Setting, Settings};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::Node;
@@ -29,7 +41,7 @@ fn template(object: &Object<'_>) -> Option<&'static [&'static str]> {
     Some(match (object.group, object.kind) {
         ("", "Pod") => &["spec"],
         ("", "ReplicationController")
-        | ("apps", _)
+        | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
         | ("batch", "Job")
         | ("serving.knative.dev", "Service" | "Configuration")
         | ("argoproj.io", "Rollout") => &["spec", "template", "spec"],
@@ -71,29 +83,47 @@ fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Optio
     };
     let mut entry = Entry::new(Format::Kubernetes, EntryKind::Restart, fields.path.clone(), place);
     let remarks = &mut entry.remarks;
-    let mut limit = Setting::default(BACKOFF_LIMIT);
+    let mut limit = Found::Absent;
     if let Some(field) = fields.take("backoffLimit") {
         entry.span = field.span();
-        limit = field.count(remarks).unwrap_or(limit);
+        limit = field.count(remarks);
     }
-    let seconds =
-        |field: &Field<'_>, remarks: &mut Vec<_>| Some(field.count(remarks)?.map(|s| Duration::from_secs(s.into())));
+    let seconds = |field: &Field<'_>, remarks: &mut Vec<_>| field.count(remarks).map(|s| Duration::from_secs(s.into()));
     let deadline = fields.read("activeDeadlineSeconds", |field| seconds(field, remarks));
     let longest = match pod {
         Some(pod) if pod.text_of("restartPolicy") == Some("OnFailure") => LONGEST_CONTAINER,
         _ => LONGEST_POD,
     };
     entry.settings = Settings {
-        attempts: Some(limit.map(|retries| Limit::At(retries.saturating_add(1)))),
+        attempts: Some(limit.retries_or(BACKOFF_LIMIT)),
         base: Some(Setting::default(FIRST_RESTART)),
         cap: Some(Setting::default(Limit::At(longest))),
         multiplier: Some(Setting::default(2.0)),
         jitter: Some(Setting::default(Jitter::None)),
-        timeout: Some(Setting::or_unlimited(deadline)),
+        timeout: Some(deadline.limit_or(Limit::None)),
         ..Settings::default()
     };
+    if let Some(field) = fields.take("backoffLimitPerIndex") {
+        let each = field.count(remarks).retries_or(0);
+        if limit != Found::Absent {
+            let text = "limits the retries of each index; backoffLimit limits those of all of them together";
+            remarks.push(field.remark(RemarkKind::Note, text));
+        } else {
+            let text = "limits the retries of each index, and backoffLimit is then no limit by default";
+            remarks.push(field.remark(RemarkKind::Note, text));
+            entry.span = field.span();
+        }
+        entry.settings.attempts = Some(each);
+        if spec.text_of("completionMode") != Some("Indexed") {
+            let text = "needs completionMode: Indexed, without which Kubernetes refuses the job";
+            remarks.push(field.remark(RemarkKind::Invalid, text));
+        }
+        if pod.and_then(|pod| pod.text_of("restartPolicy")).is_some_and(|policy| policy != "Never") {
+            let text = "needs restartPolicy: Never, without which Kubernetes refuses the job";
+            remarks.push(field.remark(RemarkKind::Invalid, text));
+        }
+    }
     let unmapped = [
-        ("backoffLimitPerIndex", "limits the failures of each index apart"),
         ("maxFailedIndexes", "ends the job when so many indexes have failed"),
         ("podFailurePolicy", "decides by exit code and reason which failures count"),
     ];
@@ -111,16 +141,20 @@ fn probe(field: &Field<'_>) -> Entry {
     let mut fields = field.fields();
     let remarks = &mut entry.remarks;
     let mut number = |name: &str, default| {
-        let found = fields.count(name, remarks);
-        // 0 is read as the default.
-        found.filter(|found| found.value > 0).unwrap_or(Setting::default(default))
+        match fields.count(name, remarks) {
+            // 0 is read as the default.
+            Found::Known(Setting { value: 0, .. }) | Found::Absent => Found::Known(Setting::default(default)),
+            found => found,
+        }
     };
-    let seconds = |setting: Setting<u32>| setting.map(|seconds| Duration::from_secs(seconds.into()));
-    let period = seconds(number("periodSeconds", PROBE_PERIOD));
-    let timeout = seconds(number("timeoutSeconds", PROBE_TIMEOUT));
-    entry.settings.attempts = Some(number("failureThreshold", PROBE_FAILURES).map(Limit::At));
-    entry.settings.attempt_timeout = Some(timeout.map(Limit::At));
-    entry.settings = core::mem::take(&mut entry.settings).constant(period);
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let period = number("periodSeconds", PROBE_PERIOD).map(seconds);
+    let timeout = number("timeoutSeconds", PROBE_TIMEOUT).map(seconds);
+    entry.settings.attempts = number("failureThreshold", PROBE_FAILURES).limit();
+    entry.settings.attempt_timeout = timeout.limit();
+    if let Some(period) = period.known() {
+        entry.settings = core::mem::take(&mut entry.settings).constant(period);
+    }
     let unmapped = [
         ("initialDelaySeconds", "how long the first probe waits"),
         ("successThreshold", "how many successes in a row make it ready again"),
@@ -142,7 +176,7 @@ fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
     let policy = fields.take("concurrencyPolicy");
     let schedule = fields.take("schedule")?;
     if let Some(policy) = &policy
-        && policy.text().unwrap_or("Allow") != "Allow"
+        && policy.text() != Some("Allow")
     {
         return None;
     }
@@ -151,6 +185,7 @@ fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
     let lasts = match Setting::value_or(settings.timeout, Limit::None) {
         Limit::At(deadline) => deadline.min(delays),
         Limit::None => delays,
+        Limit::Unknown => return None,
     };
     if lasts <= period {
         return None;
@@ -166,7 +201,11 @@ fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
 
 /// Returns how long the delays before all retries are together.
 fn waits(settings: &Settings) -> Option<Duration> {
-    let Limit::At(attempts) = settings.attempts?.value else { return Some(Duration::MAX) };
+    let attempts = match settings.attempts?.value {
+        Limit::At(attempts) => attempts,
+        Limit::None => return Some(Duration::MAX),
+        Limit::Unknown => return None,
+    };
     let cap = Setting::value_or(settings.cap, Limit::None).at().unwrap_or(Duration::MAX);
     let mut delay = settings.base?.value.min(cap);
     let mut sum = Duration::ZERO;

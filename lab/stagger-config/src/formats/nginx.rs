@@ -1,16 +1,28 @@
 //! nginx: `proxy_next_upstream` and its like; and `limit_req` and `limit_conn`, whose rejections another server of the
 //! same file may retry.
 //!
-//! Read on nginx.org: `ngx_http_proxy_module`, `ngx_http_upstream_module`, `ngx_http_limit_req_module`,
-//! `ngx_http_limit_conn_module`.
+//! Read on nginx.org: `ngx_http_proxy_module`, `ngx_stream_proxy_module`, `ngx_http_upstream_module`,
+//! `ngx_http_limit_req_module`, `ngx_http_limit_conn_module`, version 1.29.
+//!
+//! | field | default | 0 | ignored | refused |
+//! |---|---|---|---|---|
+//! | `proxy_next_upstream` | `error timeout` | `off`: one try | with one server | |
+//! | `proxy_next_upstream_tries` | as many as the group has servers | 0: the same | with one server | no whole number |
+//! | `proxy_next_upstream_timeout` | no limit | 0: no limit | with one server | no length |
+//! | `proxy_read_timeout` | 60 s | | in `stream` | no length |
+//! | `proxy_connect_timeout` | 60 s, of an attempt in `stream` | | | no length |
+//! | `server … down` | in use | | | |
+//!
+//! How many addresses a name has, or a variable, the file does not say: the tries are not known.
 
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::entry::{Entry, EntryKind, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::whole;
+use crate::entry::{Entry, EntryKind, Found, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting};
+use crate::fields::{shortened, whole};
 use crate::format::Format;
 use crate::tree::Directive;
+use crate::tree::placeholders::{self, Filled, Syntax};
 use crate::units;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -40,9 +52,43 @@ struct File<'a> {
 pub(crate) fn is_nginx(found: &[Directive]) -> bool {
     const NAMES: [&str; 8] =
         ["http", "upstream", "server", "location", "events", "stream", "worker_processes", "proxy_pass"];
-    found.iter().any(|directive| {
+    let is_named = |directive: &Directive| {
         NAMES.contains(&directive.name()) && (!directive.block.is_empty() || directive.words.len() > 1)
-    })
+    };
+    let mut marks = HashSet::new();
+    found.iter().any(is_named) && {
+        collect_marks(found, &mut marks);
+        marks.len() >= 2
+    }
+}
+
+/// Collects what only nginx has: other files have blocks and semicolons as well. The parser limits the depth.
+fn collect_marks<'a>(found: &'a [Directive], marks: &mut HashSet<&'a str>) {
+    const NAMES: [&str; 14] = [
+        "http",
+        "upstream",
+        "server",
+        "location",
+        "events",
+        "stream",
+        "worker_processes",
+        "worker_connections",
+        "listen",
+        "server_name",
+        "include",
+        "limit_req",
+        "limit_conn",
+        "return",
+    ];
+    for directive in found {
+        let name = directive.name();
+        let is_of_module =
+            MODULES.iter().any(|module| name.strip_prefix(module).is_some_and(|rest| rest.starts_with('_')));
+        if NAMES.contains(&name) || is_of_module {
+            marks.insert(name);
+        }
+        collect_marks(&directive.block, marks);
+    }
 }
 
 pub(crate) fn read(found: &[Directive]) -> Vec<Entry> {
@@ -140,17 +186,14 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     let mut entry = Entry::new(Format::Nginx, EntryKind::Call, place.clone(), pass.span);
     let remarks = &mut entry.remarks;
     let named = |suffix: &str| applying(above, &format!("{module}_{suffix}"));
-    let mut length = |suffix: &str| {
-        let found = named(suffix)?;
-        let value = units::nginx(found.first());
-        if value.is_none() {
-            let text = format!("`{}` is not a length of time, such as 60s", found.first());
-            remarks.push(Remark { kind: RemarkKind::Invalid, path: found.name().to_owned(), span: found.span, text });
-        }
-        value.map(|value| Setting::stated(value, found.span))
+    let mut length = |suffix: &str| match named(suffix) {
+        Some(found) => value(found, "a length of time, such as 60s", units::nginx, remarks),
+        None => Found::Absent,
     };
-    let read = length("read_timeout").unwrap_or(Setting::default(READ_TIMEOUT));
-    entry.settings.attempt_timeout = Some(read.map(Limit::At));
+    // A server of streams waits for data as long as its clients do; of an attempt, it limits the connecting.
+    let is_stream = path.first().is_some_and(|block| block == "stream");
+    let each = length(if is_stream { "connect_timeout" } else { "read_timeout" });
+    entry.settings.attempt_timeout = Some(each.limit_or(Limit::At(READ_TIMEOUT)));
     let overall = length("next_upstream_timeout");
     let (_, host) = target.split_once("://").unwrap_or(("", target));
     let host = host.split('/').next().unwrap_or_default();
@@ -160,36 +203,48 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         Some(found) => found.words.iter().skip(1).map(String::as_str).collect(),
         None => vec!["error", "timeout"],
     };
+    let mut are_known = true;
+    for word in &words {
+        if placeholders::filled(word, Syntax::Shell) != Filled::Plain {
+            are_known = false;
+            let (kind, text) = placeholders::said(word, false);
+            remarks.push(Remark { kind, path: "proxy_next_upstream".to_owned(), span: pass.span, text });
+        }
+    }
     let tries = match named("next_upstream_tries") {
-        Some(found) => match whole(found.first()) {
-            // 0 is no limit.
-            None | Some(0) => None,
-            Some(tries) => Some(Setting::stated(tries, found.span)),
-        },
-        None => None,
+        Some(found) => value(found, "a whole number of 0 or more", whole, remarks),
+        None => Found::Absent,
     };
+    // 0 is no limit.
+    let tries = if let Found::Known(Setting { value: 0, .. }) = tries { Found::Absent } else { tries };
     let note =
         |text: &str| Remark { kind: RemarkKind::Note, path: place.clone(), span: pass.span, text: text.to_owned() };
-    let mut servers = 1;
+    let mut servers = Some(1);
     if let Some(group) = group {
         remarks.extend(group.remarks.iter().cloned());
-        servers = group.servers.max(1);
-    } else {
-        remarks.extend(unknown_number(host).map(note));
+        servers = Some(group.servers.max(1));
+    } else if let Some(why) = unknown_number(host) {
+        remarks.push(note(why));
+        servers = None;
     }
-    let attempts = if words == ["off"] { 1 } else { servers.min(Setting::value_or(tries, u32::MAX)) };
+    let attempts = match (servers, tries) {
+        _ if words == ["off"] => Limit::At(1),
+        (Some(1), _) | (_, Found::Known(Setting { value: 1, .. })) => Limit::At(1),
+        _ if !are_known => Limit::Unknown,
+        (Some(servers), Found::Known(tries)) => Limit::At(servers.min(tries.value)),
+        (Some(servers), Found::Absent) => Limit::At(servers),
+        (None, _) | (_, Found::Unknown(_)) => Limit::Unknown,
+    };
     let origin = match (tries, conditions) {
-        (Some(tries), _) if tries.value <= servers => tries.origin,
+        (Found::Known(tries), _) if attempts == Limit::At(tries.value) => tries.origin,
+        (Found::Unknown(span), _) if attempts == Limit::Unknown => Origin::Stated(span),
         (_, Some(conditions)) => Origin::Stated(conditions.span),
         (_, None) => Origin::Default,
     };
-    entry.settings.attempts = Some(Setting { value: Limit::At(attempts), origin });
-    if attempts > 1 {
-        entry.settings.timeout = Some(match overall {
-            Some(overall) if !overall.value.is_zero() => overall.map(Limit::At),
-            Some(overall) => overall.map(|_| Limit::None),
-            None => Setting::default(Limit::None),
-        });
+    entry.settings.attempts = Some(Setting { value: attempts, origin });
+    if attempts != Limit::At(1) {
+        let unless_zero = |length: Duration| if length.is_zero() { Limit::None } else { Limit::At(length) };
+        entry.settings.timeout = Some(overall.map(unless_zero).flat_or(Limit::None));
         entry.settings.base = Some(Setting::default(Duration::ZERO));
         entry.settings.jitter = Some(Setting::default(stagger_core::Jitter::None));
         entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
@@ -200,6 +255,7 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
             let (path, span) = (place.clone(), conditions.span);
             entry.remarks.push(Remark { kind: RemarkKind::Hazard, path, span, text });
         }
+        // A stream has no methods, and passes on connections to which nothing has been sent.
         entry.may_repeat_unsafe = Some(words.contains(&"non_idempotent"));
         if Setting::value_or(entry.settings.timeout, Limit::None) == Limit::None {
             entry
@@ -208,6 +264,36 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         }
     }
     entry
+}
+
+/// Reads the argument of a directive.
+fn value<T>(found: &Directive, wanted: &str, parse: fn(&str) -> Option<T>, remarks: &mut Vec<Remark>) -> Found<T> {
+    let mut remark = |kind, text| {
+        remarks.push(Remark { kind, path: found.name().to_owned(), span: found.span, text });
+    };
+    let mut written = found.first().to_owned();
+    let is_known = match placeholders::filled(found.first(), Syntax::Shell) {
+        Filled::Plain => None,
+        Filled::Default(value) => {
+            written = value;
+            Some(true)
+        }
+        Filled::Unknown => Some(false),
+    };
+    if let Some(is_known) = is_known {
+        let (kind, text) = placeholders::said(found.first(), is_known);
+        remark(kind, text);
+        if !is_known {
+            return Found::Unknown(found.span);
+        }
+    }
+    match parse(&written) {
+        Some(value) => Found::Known(Setting::stated(value, found.span)),
+        None => {
+            remark(RemarkKind::Invalid, format!("`{}` is not {wanted}", shortened(&written)));
+            Found::Unknown(found.span)
+        }
+    }
 }
 
 /// Says why the file does not tell how many servers a host has.

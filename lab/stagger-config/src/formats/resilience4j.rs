@@ -1,15 +1,28 @@
 //! resilience4j in an application of Spring: `resilience4j.retry`.
 //!
-//! Read in `RetryConfig`, `CommonRetryConfigurationProperties` and `IntervalFunction` of version 2.3.
+//! Read in `RetryConfig`, `CommonRetryConfigurationProperties` and `IntervalFunction` of version 2.3. `${X:y}` has a
+//! default, `${X}` is another property of the same file, or not known.
+//!
+//! | field | default | ignored | refused |
+//! |---|---|---|---|
+//! | `maxAttempts` | 3 | | 0 |
+//! | `waitDuration` | 500 ms | | no length |
+//! | `enableExponentialBackoff` | false | without `waitDuration` | |
+//! | `exponentialBackoffMultiplier` | 1.5 | without `enableExponentialBackoff` | below 1 |
+//! | `exponentialMaxWaitDuration` | no limit | without `enableExponentialBackoff` | no length |
+//! | `enableRandomizedWait` | false | without `waitDuration` | |
+//! | `randomizedWaitFactor` | 0.5 | without `enableRandomizedWait` | below 0, from 1 on |
+//! | `baseConfig` | `default` | | a name that is not there |
 
 use core::time::Duration;
 use std::collections::HashMap;
 
 use stagger_core::{Jitter, Ratio};
 
-use crate::entry::{Entry, EntryKind, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields, join};
 use crate::format::Format;
+use crate::position::Span;
 use crate::tree::{Member, Node};
 use crate::units;
 
@@ -25,51 +38,66 @@ pub(crate) fn is_application(root: &Node) -> bool {
 }
 
 /// The settings of one place, which an instance inherits.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Own {
-    attempts: Option<Setting<u32>>,
-    wait: Option<Setting<Duration>>,
-    exponential: Option<Setting<bool>>,
-    multiplier: Option<Setting<f64>>,
-    longest: Option<Setting<Duration>>,
-    randomized: Option<Setting<bool>>,
-    factor: Option<Setting<f64>>,
+    attempts: Found<u32>,
+    wait: Found<Duration>,
+    exponential: Found<bool>,
+    multiplier: Found<f64>,
+    longest: Found<Duration>,
+    randomized: Found<bool>,
+    factor: Found<f64>,
 }
 
 impl Own {
+    const NOTHING: Self = Self {
+        attempts: Found::Absent,
+        wait: Found::Absent,
+        exponential: Found::Absent,
+        multiplier: Found::Absent,
+        longest: Found::Absent,
+        randomized: Found::Absent,
+        factor: Found::Absent,
+    };
+
     fn read(fields: &mut Fields<'_>, remarks: &mut Vec<Remark>) -> Self {
         let mut duration =
             |name: &str, remarks: &mut Vec<Remark>| fields.duration(name, remarks, units::spring, "500ms");
         let (wait, longest) = (duration("waitDuration", remarks), duration("exponentialMaxWaitDuration", remarks));
         Self {
-            attempts: fields.read_any(&["maxAttempts", "maxRetryAttempts"], |field| field.count(remarks)),
+            attempts: fields.read_any(&["maxAttempts", "maxRetryAttempts"], |field| field.positive(remarks)),
             wait,
             exponential: fields.flag("enableExponentialBackoff", remarks),
-            multiplier: fields.number("exponentialBackoffMultiplier", remarks),
+            multiplier: fields.read("exponentialBackoffMultiplier", |field| {
+                field.parse(remarks, "a number of 1 or more", |text| text.parse().ok().filter(|&factor| factor >= 1.0))
+            }),
             longest,
             randomized: fields.flag("enableRandomizedWait", remarks),
-            factor: fields.number("randomizedWaitFactor", remarks),
+            factor: fields.read("randomizedWaitFactor", |field| {
+                let parse = |text: &str| text.parse().ok().filter(|factor| (0.0..1.0).contains(factor));
+                field.parse(remarks, "a number from 0 up to 1, which it does not reach", parse)
+            }),
         }
     }
 
     /// Whether the place sets something about delays without the wait that they need.
     fn lacks_wait(&self) -> bool {
-        self.wait.is_none()
-            && (self.exponential.is_some()
-                || self.multiplier.is_some()
-                || self.longest.is_some()
-                || self.randomized.is_some())
+        self.wait == Found::Absent
+            && (self.exponential != Found::Absent
+                || self.multiplier != Found::Absent
+                || self.longest != Found::Absent
+                || self.randomized != Found::Absent)
     }
 
     fn or(self, base: Self) -> Self {
         Self {
-            attempts: self.attempts.or(base.attempts),
-            wait: self.wait.or(base.wait),
-            exponential: self.exponential.or(base.exponential),
-            multiplier: self.multiplier.or(base.multiplier),
-            longest: self.longest.or(base.longest),
-            randomized: self.randomized.or(base.randomized),
-            factor: self.factor.or(base.factor),
+            attempts: self.attempts.or_else(base.attempts),
+            wait: self.wait.or_else(base.wait),
+            exponential: self.exponential.or_else(base.exponential),
+            multiplier: self.multiplier.or_else(base.multiplier),
+            longest: self.longest.or_else(base.longest),
+            randomized: self.randomized.or_else(base.randomized),
+            factor: self.factor.or_else(base.factor),
         }
     }
 }
@@ -110,7 +138,7 @@ pub(crate) fn read(root: &Node) -> Vec<Entry> {
 /// Returns the settings of the named configuration and of those that it is based on.
 fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks: &mut Vec<Remark>) -> Own {
     let mut name = base.and_then(Field::text).unwrap_or("default").to_owned();
-    let mut found = Own::default();
+    let mut found = Own::NOTHING;
     for _ in 0..MAX_BASES {
         let Some(config) = configs.get(&*name) else {
             if let Some(field) = base.filter(|field| field.text() == Some(&name)) {
@@ -121,10 +149,8 @@ fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks
             }
             break;
         };
-        // Its own remarks belong to the configuration and would be told for each instance.
-        let mut ignored = Vec::new();
         let mut fields = Fields::of(&config.node, format!("resilience4j.retry.configs.{name}"));
-        found = found.or(Own::read(&mut fields, &mut ignored));
+        found = found.or(Own::read(&mut fields, remarks));
         match fields.text("baseConfig") {
             Some(next) if next != name => name = next.to_owned(),
             _ => break,
@@ -135,56 +161,58 @@ fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks
 
 fn apply(own: Own, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let mut ineffective = |field: &str, origin: Option<Origin>, text: &str| {
-        if let Some(Origin::Stated(span)) = origin {
+    let mut ineffective = |field: &str, span: Option<Span>, text: &str| {
+        if let Some(span) = span {
             let path = join(&entry.path, field);
             remarks.push(Remark { kind: RemarkKind::NoEffect, path, span, text: text.to_owned() });
         }
     };
-    settings.attempts = Some(own.attempts.unwrap_or(Setting::default(ATTEMPTS)).map(Limit::At));
+    settings.attempts = Some(own.attempts.limit_or(Limit::At(ATTEMPTS)));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
-    let is_exponential = Setting::value_or(own.exponential, false);
-    let is_randomized = Setting::value_or(own.randomized, false);
     let without_wait = own.lacks_wait();
     if without_wait {
         // One remark is enough, at the first of them.
-        let (field, origin) = if let Some(flag) = own.exponential {
-            ("enableExponentialBackoff", Some(flag.origin))
-        } else if let Some(multiplier) = own.multiplier {
-            ("exponentialBackoffMultiplier", Some(multiplier.origin))
-        } else {
-            ("enableRandomizedWait", own.randomized.map(|flag| flag.origin))
-        };
-        ineffective(field, origin, "has no effect without waitDuration: the wait stays 500ms");
-    }
-    if !is_exponential {
-        let text = "has no effect without enableExponentialBackoff: true: the wait does not grow";
-        ineffective("exponentialBackoffMultiplier", own.multiplier.map(|number| number.origin), text);
-        ineffective("exponentialMaxWaitDuration", own.longest.map(|length| length.origin), text);
-    }
-    if !is_randomized {
-        let text = "has no effect without enableRandomizedWait: true";
-        ineffective("randomizedWaitFactor", own.factor.map(|number| number.origin), text);
-    }
-    let wait = own.wait.unwrap_or(Setting::default(WAIT));
-    settings.base = Some(wait);
-    settings.jitter = Some(if is_randomized && !without_wait {
-        let factor = own.factor.unwrap_or(Setting::default(RANDOMIZED));
-        Setting {
-            value: Jitter::Factor(share(factor.value)),
-            origin: match own.randomized {
-                Some(flag) => flag.origin,
-                None => factor.origin,
-            },
+        let stated = [
+            ("enableExponentialBackoff", own.exponential.span()),
+            ("exponentialBackoffMultiplier", own.multiplier.span()),
+            ("enableRandomizedWait", own.randomized.span()),
+        ];
+        if let Some((field, span)) = stated.into_iter().find(|(_, span)| span.is_some()) {
+            ineffective(field, span, "has no effect without waitDuration: the wait stays 500ms");
         }
-    } else {
-        Setting::default(Jitter::None)
-    });
-    if is_exponential && !without_wait {
-        settings.multiplier = Some(own.multiplier.unwrap_or(Setting::default(MULTIPLIER)));
-        settings.cap = Some(Setting::or_unlimited(own.longest));
-    } else {
+    }
+    let is_exponential = own.exponential.or(false);
+    let is_randomized = own.randomized.or(false);
+    if let Some(Setting { value: false, .. }) = is_exponential {
+        let text = "has no effect without enableExponentialBackoff: true: the wait does not grow";
+        ineffective("exponentialBackoffMultiplier", own.multiplier.span(), text);
+        ineffective("exponentialMaxWaitDuration", own.longest.span(), text);
+    }
+    if let Some(Setting { value: false, .. }) = is_randomized {
+        let text = "has no effect without enableRandomizedWait: true";
+        ineffective("randomizedWaitFactor", own.factor.span(), text);
+    }
+    settings.base = own.wait.or(WAIT);
+    if without_wait {
+        settings.jitter = Some(Setting::default(Jitter::None));
         settings.multiplier = Some(Setting::default(1.0));
+        return;
+    }
+    settings.jitter = match is_randomized {
+        Some(Setting { value: true, origin }) => {
+            let factor = own.factor.or(RANDOMIZED);
+            factor.map(|factor| Setting { value: Jitter::Factor(share(factor.value)), origin })
+        }
+        Some(_) => Some(Setting::default(Jitter::None)),
+        None => None,
+    };
+    match is_exponential {
+        Some(Setting { value: true, .. }) => {
+            settings.multiplier = own.multiplier.or(MULTIPLIER);
+            settings.cap = Some(own.longest.limit_or(Limit::None));
+        }
+        Some(_) => settings.multiplier = Some(Setting::default(1.0)),
+        None => {}
     }
 }
 
@@ -218,6 +246,6 @@ impl<'a> Limiters<'a> {
             None => of(base?)?,
         };
         remarks.push(field.remark(RemarkKind::Note, "limits an attempt only if it decorates the same call"));
-        field.duration(remarks, units::spring, "2s").map(|length| length.map(Limit::At))
+        field.duration(remarks, units::spring, "2s").limit()
     }
 }

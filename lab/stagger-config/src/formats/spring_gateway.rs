@@ -7,7 +7,7 @@ use core::time::Duration;
 use stagger_core::{Jitter, Ratio};
 
 use super::http::is_idempotent;
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, RetryBudget, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::{Member, Node, Value, without_dots};
@@ -70,7 +70,7 @@ fn retry(filter: &Node, path: String) -> Option<Entry> {
         Some(text) => short_arguments(text.strip_prefix("Retry")?, filter)?,
         None => {
             filter.text_of("name").filter(|name| *name == "Retry")?;
-            filter.get("args").map_or(Node { span: filter.span, value: Value::Map(Vec::new()) }, without_dots)
+            filter.get("args").map_or(Node::new(filter.span, Value::Map(Vec::new())), without_dots)
         }
     };
     arguments_of(Fields::of(&arguments, path), &mut entry);
@@ -87,9 +87,9 @@ fn short_arguments(text: &str, filter: &Node) -> Option<Node> {
     };
     let members = SHORT.iter().zip(values).filter(|(_, value)| !value.is_empty()).map(|(name, value)| {
         let value = Value::Scalar { text: value.to_owned(), is_quoted: false };
-        Member { key: (*name).to_owned(), key_span: filter.span, node: Node { span: filter.span, value } }
+        Member { key: (*name).to_owned(), key_span: filter.span, node: Node::new(filter.span, value) }
     });
-    Some(without_dots(&Node { span: filter.span, value: Value::Map(members.collect()) }))
+    Some(without_dots(&Node::new(filter.span, Value::Map(members.collect()))))
 }
 
 fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
@@ -99,20 +99,18 @@ fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
             crate::fields::whole(text).filter(|&retries| retries > 0)
         })
     });
-    let retries = retries.unwrap_or(Setting::default(RETRIES));
-    settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
+    settings.attempts = Some(retries.retries_or(RETRIES));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     let timeout = fields.read("timeout", |field| length(field, remarks));
-    settings.timeout = Some(Setting::or_unlimited(timeout));
+    settings.timeout = Some(timeout.limit_or(Limit::None));
     match fields.take("backoff") {
         Some(field) => {
             let mut backoff = field.fields();
             let first = backoff.read("firstBackoff", |field| length(field, remarks));
-            settings.base = Some(first.unwrap_or(Setting::default(FIRST_BACKOFF)));
+            settings.base = first.or(FIRST_BACKOFF);
             let longest = backoff.read("maxBackoff", |field| length(field, remarks));
-            settings.cap = Some(Setting::or_unlimited(longest));
-            let factor = backoff.number("factor", remarks);
-            settings.multiplier = Some(factor.unwrap_or(Setting::default(FACTOR)));
+            settings.cap = Some(longest.limit_or(Limit::None));
+            settings.multiplier = backoff.number("factor", remarks).or(FACTOR);
             backoff.unmapped(&[("basedOnPreviousValue", "how the same delays are computed")], remarks);
             backoff.finish(remarks);
         }
@@ -127,15 +125,14 @@ fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
             });
         }
     }
-    settings.jitter = Some(match fields.take("jitter") {
+    let share = |factor: f64| Jitter::Factor(Ratio::millionths((factor.clamp(0.0, 1.0) * 1e6).round() as u32));
+    settings.jitter = match fields.take("jitter") {
         Some(field) => {
-            let factor = field.fields().number("randomFactor", remarks);
-            factor
-                .unwrap_or(Setting::default(RANDOM_FACTOR))
-                .map(|factor| Jitter::Factor(Ratio::millionths((factor.clamp(0.0, 1.0) * 1e6).round() as u32)))
+            let factor = field.fields().number("randomFactor", remarks).or(RANDOM_FACTOR);
+            factor.map(|factor| factor.map(share))
         }
-        None => Setting::default(Jitter::None),
-    });
+        None => Some(Setting::default(Jitter::None)),
+    };
     let methods = fields.take("methods");
     let words = methods.as_ref().map(Field::words).unwrap_or_default();
     entry.may_repeat_unsafe = Some(words.iter().any(|method| !is_idempotent(method)));
@@ -146,6 +143,6 @@ fn arguments_of(mut fields: Fields<'_>, entry: &mut Entry) {
     fields.finish(remarks);
 }
 
-fn length(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
+fn length(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
     field.duration(remarks, units::spring, "100ms")
 }

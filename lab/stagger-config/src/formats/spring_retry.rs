@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, Setting};
 use crate::fields::{Field, Fields};
 use crate::format::Format;
 use crate::tree::Node;
@@ -129,45 +129,50 @@ fn read_place(place: &Place, mut fields: Fields<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::SpringRetry, place.kind, fields.path.clone(), fields.span);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let enabled = fields.flag("enabled", remarks);
-    if place.needs_enabled && !Setting::value_or(enabled, false) {
+    let enabled = enabled.or(!place.needs_enabled);
+    if let Some(off) = enabled.filter(|enabled| place.needs_enabled && !enabled.value) {
         let text = "has no effect without enabled: true";
         let rest = fields.rest();
         remarks.extend(rest.first().map(|field| field.remark(RemarkKind::NoEffect, text)));
-        settings.attempts = Some(enabled.unwrap_or(Setting::default(false)).map(|_| Limit::At(1)));
+        settings.attempts = Some(off.map(|_| Limit::At(1)));
         return Some(entry);
     }
     let attempts = fields.read_any(place.attempts.0, |field| field.count(remarks));
-    settings.attempts = Some(attempts.unwrap_or(Setting::default(place.attempts.1)).map(Limit::At));
+    let attempts = attempts.limit_or(Limit::At(place.attempts.1));
+    // Whether anything is retried may not be known.
+    settings.attempts = Some(if enabled.is_none() { Setting { value: Limit::Unknown, ..attempts } } else { attempts });
     let mut duration = |(names, default): (&[&str], Duration), remarks: &mut Vec<Remark>| {
-        let found = fields.read_any(names, |field| length(field, remarks));
-        found.unwrap_or(Setting::default(default))
+        (fields.read_any(names, |field| length(field, remarks)), default)
     };
-    settings.base = Some(duration(place.base, remarks));
-    let cap = duration(place.cap, remarks);
-    let multiplier = fields.number(place.multiplier.0, remarks);
+    let (base, default) = duration(place.base, remarks);
+    settings.base = base.or(default);
+    let (cap, default) = duration(place.cap, remarks);
     // Below 1, as the 0 that is Kafka's default, the delays do not grow.
-    let multiplier = multiplier.unwrap_or(Setting::default(place.multiplier.1)).map(|factor| factor.max(1.0));
-    settings.multiplier = Some(multiplier);
-    if multiplier.value > 1.0 {
-        settings.cap = Some(cap.map(Limit::At));
+    let multiplier = fields.number(place.multiplier.0, remarks).map(|factor| factor.max(1.0));
+    settings.multiplier = multiplier.or(place.multiplier.1);
+    if let Some(multiplier) = settings.multiplier
+        && multiplier.value > 1.0
+    {
+        settings.cap = Some(cap.limit_or(Limit::At(default)));
     }
-    let random = place.random.and_then(|name| fields.take(name)).and_then(|field| {
-        let flag = field.flag(remarks)?;
-        if flag.value {
-            let text = "the delays are drawn between the interval and its next value, which no jitter here expresses";
-            remarks.push(field.remark(RemarkKind::Unmapped, text));
+    let random = match place.random.and_then(|name| fields.take(name)) {
+        Some(field) => {
+            let flag = field.flag(remarks);
+            if let Some(Setting { value: true, .. }) = flag.known() {
+                let text =
+                    "the delays are drawn between the interval and its next value, which no jitter here expresses";
+                remarks.push(field.remark(RemarkKind::Unmapped, text));
+            }
+            flag
         }
-        Some(flag)
-    });
-    settings.jitter = Some(match random {
-        Some(random) => random.map(|_| Jitter::None),
-        None => Setting::default(Jitter::None),
-    });
+        None => Found::Absent,
+    };
+    settings.jitter = random.map(|_| Jitter::None).or(Jitter::None);
     remarks.push(Remark { kind: RemarkKind::Note, path: fields.path, span: entry.span, text: place.note.to_owned() });
     Some(entry)
 }
 
-fn length(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<Duration>> {
+fn length(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
     field.duration(remarks, units::spring, "1s")
 }
 
@@ -184,21 +189,20 @@ fn read_balancer(mut fields: Fields<'_>) -> Option<Entry> {
     let mut entry = Entry::new(Format::SpringRetry, EntryKind::Call, fields.path.clone(), fields.span);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let enabled = fields.flag("enabled", remarks);
-    let mut count = |name, default| {
-        let found = fields.count(name, remarks);
-        found.unwrap_or(Setting::default(default))
+    let same = fields.count("maxRetriesOnSameServiceInstance", remarks).retries_or(SAME_INSTANCE);
+    let next = fields.count("maxRetriesOnNextServiceInstance", remarks).retries_or(NEXT_INSTANCE);
+    let attempts = match (same.value, next.value, enabled) {
+        (Limit::At(same), Limit::At(next), Found::Absent | Found::Known(_)) => Limit::At(same.saturating_mul(next)),
+        _ => Limit::Unknown,
     };
-    let same = count("maxRetriesOnSameServiceInstance", SAME_INSTANCE);
-    let next = count("maxRetriesOnNextServiceInstance", NEXT_INSTANCE);
-    let attempts = same.value.saturating_add(1).saturating_mul(next.value.saturating_add(1));
     let origin = if same.is_stated() { same.origin } else { next.origin };
-    settings.attempts = Some(match enabled.filter(|enabled| !enabled.value) {
-        Some(enabled) => enabled.map(|_| Limit::At(1)),
-        None => Setting { value: Limit::At(attempts), origin },
+    settings.attempts = Some(match enabled.known() {
+        Some(Setting { value: false, origin }) => Setting { value: Limit::At(1), origin },
+        _ => Setting { value: attempts, origin },
     });
     settings.base = Some(Setting::default(Duration::ZERO));
     let all = fields.flag("retryOnAllOperations", remarks);
-    entry.may_repeat_unsafe = Some(Setting::value_or(all, false));
+    entry.may_repeat_unsafe = all.or(false).map(|all| all.value);
     let unmapped = [
         ("retryableStatusCodes", "which status codes are retried"),
         ("backoff", "delays of the reactive load balancer, which needs enabled: true in there"),

@@ -1,10 +1,22 @@
 //! AWS Step Functions: the Amazon States Language.
+//!
+//! Read in the specification of the language, and in the developer guide of November 2026.
+//!
+//! | field | default | 0 | refused |
+//! |---|---|---|---|
+//! | `MaxAttempts` | 3 | 0: no retry | no whole number |
+//! | `IntervalSeconds` | 1 s | | no number |
+//! | `BackoffRate` | 2 | | below 1 |
+//! | `MaxDelaySeconds` | no limit | | no number |
+//! | `JitterStrategy` | NONE | | other words |
+//! | `TimeoutSeconds` of the state | no limit | | no number |
+//! | `Retry` | none | | in states that are neither Task nor Parallel nor Map |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, RemarkKind, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, RemarkKind};
 use crate::fields::{Field, Fields, join};
 use crate::format::Format;
 use crate::tree::{Node, Value};
@@ -32,8 +44,17 @@ fn states(machine: &Node, path: &str, entries: &mut Vec<Entry>) {
         let mut timeout_remarks = Vec::new();
         let timeout = fields.read("TimeoutSeconds", |field| seconds(field, &mut timeout_remarks));
         if let Some(retry) = fields.take("Retry") {
+            // States of other types have no retriers.
+            let kind = state.node.text_of("Type");
+            let is_refused = kind.is_some_and(|kind| !matches!(kind, "Task" | "Parallel" | "Map"));
             for (retrier_path, retrier) in retry.items() {
-                entries.push(read_retrier(retrier, retrier_path, timeout));
+                let mut entry = read_retrier(retrier, retrier_path, timeout);
+                entry.remarks.append(&mut timeout_remarks);
+                if is_refused {
+                    let text = "only Task, Parallel and Map may have it: the machine is refused";
+                    entry.remarks.push(retry.remark(RemarkKind::Invalid, text));
+                }
+                entries.push(entry);
             }
         }
         for branch in state.node.get("Branches").map(Node::items).unwrap_or_default() {
@@ -47,11 +68,11 @@ fn states(machine: &Node, path: &str, entries: &mut Vec<Entry>) {
     }
 }
 
-fn seconds(field: &Field<'_>, remarks: &mut Vec<crate::entry::Remark>) -> Option<Setting<Duration>> {
+fn seconds(field: &Field<'_>, remarks: &mut Vec<crate::entry::Remark>) -> Found<Duration> {
     field.parse(remarks, "a number of seconds", |text| Duration::try_from_secs_f64(text.parse().ok()?).ok())
 }
 
-fn read_retrier(retrier: &Node, path: String, timeout: Option<Setting<Duration>>) -> Entry {
+fn read_retrier(retrier: &Node, path: String, timeout: Found<Duration>) -> Entry {
     let mut fields = Fields::of(retrier, path);
     let mut entry = Entry::new(Format::StepFunctions, EntryKind::Step, fields.path.clone(), retrier.span);
     let remarks = &mut entry.remarks;
@@ -59,12 +80,14 @@ fn read_retrier(retrier: &Node, path: String, timeout: Option<Setting<Duration>>
     let words = errors.as_ref().map(Field::words).unwrap_or_default();
     entry.may_repeat_unsafe =
         Some(words.iter().any(|error| matches!(*error, "States.ALL" | "States.TaskFailed" | "States.Timeout")));
-    let retries = fields.count("MaxAttempts", remarks).unwrap_or(Setting::default(RETRIES));
+    let retries = fields.count("MaxAttempts", remarks);
     let settings = &mut entry.settings;
-    settings.attempts = Some(retries.map(|retries| Limit::At(retries.saturating_add(1))));
-    settings.attempt_timeout = Some(Setting::or_unlimited(timeout));
+    settings.attempts = Some(retries.retries_or(RETRIES));
+    settings.attempt_timeout = Some(timeout.limit_or(Limit::None));
     let interval = fields.read("IntervalSeconds", |field| seconds(field, remarks));
-    let rate = fields.number("BackoffRate", remarks);
+    let rate = fields.read("BackoffRate", |field| {
+        field.parse(remarks, "a number of 1 or more", |text| text.parse().ok().filter(|&rate: &f64| rate >= 1.0))
+    });
     let longest = fields.read("MaxDelaySeconds", |field| seconds(field, remarks));
     let jitter = fields.read("JitterStrategy", |field| {
         field.parse(remarks, "NONE or FULL", |text| match text {
@@ -73,11 +96,11 @@ fn read_retrier(retrier: &Node, path: String, timeout: Option<Setting<Duration>>
             _ => None,
         })
     });
-    if retries.value > 0 {
-        settings.base = Some(interval.unwrap_or(Setting::default(INTERVAL)));
-        settings.multiplier = Some(rate.unwrap_or(Setting::default(RATE)));
-        settings.cap = Some(Setting::or_unlimited(longest));
-        settings.jitter = Some(jitter.unwrap_or(Setting::default(Jitter::None)));
+    if !settings.never_retries() {
+        settings.base = interval.or(INTERVAL);
+        settings.multiplier = rate.or(RATE);
+        settings.cap = Some(longest.limit_or(Limit::None));
+        settings.jitter = jitter.or(Jitter::None);
     }
     let comment = fields.take("Comment");
     drop(comment);

@@ -1,14 +1,26 @@
 //! systemd units: `Restart=` and its start limit.
 //!
-//! Read in systemd.service(5) and systemd.unit(5) of version 256.
+//! Read in `load-fragment-gperf.gperf.in`, and in systemd.service(5) and systemd.unit(5), version 256. What systemd cannot
+//! read, it ignores, and the assignment before it goes on to apply.
+//!
+//! | field | default | 0, `infinity` | ignored |
+//! |---|---|---|---|
+//! | `[Service] Restart` | `no` | | in other sections |
+//! | `[Service] RestartSec` | 100 ms | 0: at once; `infinity`: never | in other sections |
+//! | `[Service] RestartSteps` | 0 | 0: the delay does not grow | without `RestartMaxDelaySec` |
+//! | `[Service] RestartMaxDelaySec` | `infinity` | `infinity`: the delay does not grow | without `RestartSteps` |
+//! | `[Unit] StartLimitIntervalSec` | 10 s | 0: no limit; `infinity`: of all starts ever | in `[Service]` |
+//! | `[Unit]`, `[Service] StartLimitInterval` | the same, under its older name | | in other sections |
+//! | `[Unit]`, `[Service] StartLimitBurst` | 5 | 0: no limit | in other sections |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Limit, Remark, RemarkKind, Setting};
-use crate::fields::whole;
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, Setting};
+use crate::fields::{shortened, whole};
 use crate::format::Format;
+use crate::tree::placeholders::{self, Filled, Syntax};
 use crate::tree::{Assignment, assignments};
 use crate::units;
 
@@ -16,91 +28,166 @@ const RESTART_DELAY: Duration = Duration::from_millis(100);
 const START_LIMIT_INTERVAL: Duration = Duration::from_secs(10);
 const START_LIMIT_BURST: u32 = 5;
 
-/// The settings that are read; the last assignment of each counts.
+/// The settings that are read, and the sections in which systemd knows them; in others it ignores them. The names in
+/// `[Service]` that begin with `StartLimit` are older ones, which it still takes, but not the newest.
+const KNOWN: [(&str, &[&str]); 7] = [
+    ("Restart", &["Service"]),
+    ("RestartSec", &["Service"]),
+    ("RestartSteps", &["Service"]),
+    ("RestartMaxDelaySec", &["Service"]),
+    ("StartLimitIntervalSec", &["Unit"]),
+    ("StartLimitInterval", &["Unit", "Service"]),
+    ("StartLimitBurst", &["Unit", "Service"]),
+];
+
+/// Sections of vendors, which systemd leaves alone.
+const VENDOR: &str = "X-";
+
+fn is_known(found: &Assignment<'_>) -> bool {
+    KNOWN.iter().any(|(name, sections)| *name == found.name && sections.contains(&found.section))
+}
+
+/// Says where systemd would take a setting that it ignores.
+fn ignored(found: &Assignment<'_>) -> Option<Remark> {
+    if is_known(found) || found.section.starts_with(VENDOR) || found.section.is_empty() {
+        return None;
+    }
+    let (_, sections) = KNOWN.iter().find(|(name, _)| *name == found.name)?;
+    let text = format!("systemd ignores it in [{}]: it belongs into [{}]", found.section, sections[0]);
+    Some(remark(found, RemarkKind::NoEffect, text))
+}
+
 struct Unit<'a> {
     assignments: Vec<Assignment<'a>>,
 }
 
 impl<'a> Unit<'a> {
-    fn last(&self, sections: &[&str], names: &[&str]) -> Option<&Assignment<'a>> {
-        let is_meant = |found: &&Assignment<'_>| sections.contains(&found.section) && names.contains(&found.name);
-        self.assignments.iter().rev().find(is_meant)
+    /// Returns the assignments of these names that systemd takes.
+    fn of(&self, names: &[&str]) -> impl Iterator<Item = &Assignment<'a>> {
+        self.assignments.iter().filter(move |found| names.contains(&found.name) && is_known(found))
     }
-}
 
-/// Reads a length of time; `infinity` is no limit, and an empty value resets to the default.
-fn length(found: Option<&Assignment<'_>>, remarks: &mut Vec<Remark>) -> Option<Setting<Limit<Duration>>> {
-    let found = found.filter(|found| !found.value.is_empty())?;
-    let value = match &*found.value {
-        "infinity" => Some(Limit::None),
-        text => units::systemd(text).map(Limit::At),
-    };
-    if value.is_none() {
-        remarks.push(remark(
-            found,
-            RemarkKind::Invalid,
-            format!("`{}` is not a length of time, such as 5s", found.value),
-        ));
+    fn last(&self, names: &[&str]) -> Option<&Assignment<'a>> {
+        self.of(names).last()
     }
-    value.map(|value| Setting::stated(value, found.span))
+
+    /// Reads a setting: the last assignment counts whose value systemd accepts. It ignores others, empty ones as well,
+    /// and goes on with the one before.
+    fn read<T>(
+        &self,
+        names: &[&str],
+        wanted: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        remarks: &mut Vec<Remark>,
+    ) -> Found<T> {
+        let mut last = Found::Absent;
+        for found in self.of(names) {
+            let value = match placeholders::filled(&found.value, Syntax::Shell) {
+                Filled::Plain => found.value.clone(),
+                Filled::Default(value) => {
+                    let (kind, text) = placeholders::said(&found.value, true);
+                    remarks.push(remark(found, kind, text));
+                    value
+                }
+                Filled::Unknown => {
+                    let (kind, text) = placeholders::said(&found.value, false);
+                    remarks.push(remark(found, kind, text));
+                    last = Found::Unknown(found.span);
+                    continue;
+                }
+            };
+            match parse(&value) {
+                Some(value) => last = Found::Known(Setting::stated(value, found.span)),
+                None if value.is_empty() => {}
+                None => {
+                    let text = format!("`{}` is not {wanted}: systemd ignores it", shortened(&value));
+                    remarks.push(remark(found, RemarkKind::Invalid, text));
+                }
+            }
+        }
+        last
+    }
+
+    /// Reads a length of time; `infinity` is no limit.
+    fn length(&self, names: &[&str], remarks: &mut Vec<Remark>) -> Found<Limit<Duration>> {
+        let parse = |text: &str| match text {
+            "infinity" => Some(Limit::None),
+            text => units::systemd(text).map(Limit::At),
+        };
+        self.read(names, "a length of time, such as 5s", parse, remarks)
+    }
+
+    fn count(&self, names: &[&str], remarks: &mut Vec<Remark>) -> Found<u32> {
+        self.read(names, "a whole number", whole, remarks)
+    }
 }
 
 fn remark(found: &Assignment<'_>, kind: RemarkKind, text: impl Into<String>) -> Remark {
     Remark { kind, path: format!("[{}] {}", found.section, found.name), span: found.span, text: text.into() }
 }
 
-fn count(found: Option<&Assignment<'_>>, remarks: &mut Vec<Remark>) -> Option<Setting<u32>> {
-    let found = found.filter(|found| !found.value.is_empty())?;
-    let value = whole(&found.value);
-    if value.is_none() {
-        remarks.push(remark(found, RemarkKind::Invalid, format!("`{}` is not a whole number", found.value)));
+/// Returns whether a process is started again with this value of `Restart=`.
+fn restarts(text: &str) -> Option<bool> {
+    match text {
+        "no" => Some(false),
+        "always" | "on-success" | "on-failure" | "on-abnormal" | "on-abort" | "on-watchdog" => Some(true),
+        _ => None,
     }
-    value.map(|value| Setting::stated(value, found.span))
 }
 
 pub(crate) fn read(text: &str) -> Vec<Entry> {
     let unit = Unit { assignments: assignments(text) };
-    let restart = unit.last(&["Service", "Swap", "Mount"], &["Restart"]);
-    let Some(restart) = restart.filter(|restart| !matches!(&*restart.value, "" | "no")) else {
+    let mut remarks: Vec<Remark> = unit.assignments.iter().filter_map(ignored).collect();
+    let restart = unit.read(&["Restart"], "a value of Restart=", restarts, &mut remarks);
+    if let Some(Setting { value: false, .. }) = restart.known() {
         return Vec::new();
-    };
-    let mut entry = Entry::new(Format::Systemd, EntryKind::Restart, "[Service]", restart.span);
-    let remarks = &mut entry.remarks;
-    if !matches!(&*restart.value, "always" | "on-success" | "on-failure" | "on-abnormal" | "on-abort" | "on-watchdog") {
-        remarks.push(remark(
-            restart,
-            RemarkKind::Invalid,
-            format!("`{}` is not a value of Restart=: systemd ignores it", restart.value),
-        ));
-        entry.settings.attempts = Some(Setting::default(Limit::At(1)));
-        return vec![entry];
     }
-    let delay = length(unit.last(&["Service"], &["RestartSec"]), remarks);
-    let delay = match delay {
-        // Never is the only delay that cannot be waited for.
-        Some(Setting { value: Limit::None, .. }) => None,
-        Some(delay) => Some(delay.map(|delay| delay.at().unwrap_or(RESTART_DELAY))),
-        None => Some(Setting::default(RESTART_DELAY)),
+    // Without one, there is something to say only of what systemd ignores.
+    let Some(place) = restart.span().or(remarks.first().map(|remark| remark.span)) else { return Vec::new() };
+    let mut entry = Entry::new(Format::Systemd, EntryKind::Restart, "[Service]", place);
+    entry.remarks = remarks;
+    match restart.or(false) {
+        None => {
+            entry.settings.attempts = Some(Setting::stated(Limit::Unknown, place));
+            return vec![entry];
+        }
+        Some(Setting { value: false, .. }) => {
+            entry.settings.attempts = Some(Setting::default(Limit::At(1)));
+            return vec![entry];
+        }
+        Some(_) => {}
+    }
+    let delay = unit.length(&["RestartSec"], &mut entry.remarks).flat_or(Limit::At(RESTART_DELAY));
+    let delay = match delay.value {
+        Limit::At(length) => delay.map(|_| length),
+        // It waits without end, which is no restart.
+        Limit::None => {
+            entry.settings.attempts = Some(delay.map(|_| Limit::At(1)));
+            return vec![entry];
+        }
+        Limit::Unknown => {
+            entry.settings.attempts = Some(delay.map(|_| Limit::Unknown));
+            return vec![entry];
+        }
     };
-    let steps = unit.last(&["Service"], &["RestartSteps"]);
-    let longest = unit.last(&["Service"], &["RestartMaxDelaySec"]);
-    growth(&mut entry, delay, steps, longest);
-    start_limit(&mut entry, &unit, Setting::value_or(delay, RESTART_DELAY));
+    growth(&mut entry, delay, &unit);
+    start_limit(&mut entry, &unit, delay.value);
     vec![entry]
 }
 
 /// Reads `RestartSteps=` and `RestartMaxDelaySec=`, which have an effect only together.
-fn growth(
-    entry: &mut Entry,
-    delay: Option<Setting<Duration>>,
-    steps: Option<&Assignment<'_>>,
-    longest: Option<&Assignment<'_>>,
-) {
-    let Some(delay) = delay else { return };
+fn growth(entry: &mut Entry, delay: Setting<Duration>, unit: &Unit<'_>) {
     let remarks = &mut entry.remarks;
-    let number = count(steps, remarks).filter(|steps| steps.value > 0);
-    let limit = length(longest, remarks)
-        .and_then(|longest| Some(Setting { value: longest.value.at()?, origin: longest.origin }));
+    let number = unit.count(&["RestartSteps"], remarks);
+    let limit = unit.length(&["RestartMaxDelaySec"], remarks);
+    if number.span().is_some() && limit.is_unknown() || limit.span().is_some() && number.is_unknown() {
+        // Whether it grows is not known.
+        entry.settings.base = Some(delay);
+        return;
+    }
+    let number = number.known().filter(|steps| steps.value > 0);
+    let limit = limit.known().and_then(|longest| Some(Setting { value: longest.value.at()?, origin: longest.origin }));
+    let (steps, longest) = (unit.last(&["RestartSteps"]), unit.last(&["RestartMaxDelaySec"]));
     match (number, limit) {
         (Some(number), Some(limit)) if limit.value > delay.value && !delay.value.is_zero() => {
             // A geometric sequence from the one to the other in so many steps.
@@ -128,11 +215,16 @@ fn growth(
 /// Determines how often a process that ends at once is started.
 fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
     let remarks = &mut entry.remarks;
-    let sections = ["Unit", "Service"];
-    let interval = unit.last(&sections, &["StartLimitIntervalSec", "StartLimitInterval"]);
-    let burst = unit.last(&sections, &["StartLimitBurst"]);
-    let stated = length(interval, remarks);
-    let number = count(burst, remarks);
+    let intervals = ["StartLimitIntervalSec", "StartLimitInterval"];
+    let stated = unit.length(&intervals, remarks);
+    let number = unit.count(&["StartLimitBurst"], remarks);
+    if stated.is_unknown() || number.is_unknown() {
+        let span = number.span().or(stated.span()).unwrap_or(entry.span);
+        entry.settings.attempts = Some(Setting::stated(Limit::Unknown, span));
+        return;
+    }
+    let (burst, interval) = (unit.last(&["StartLimitBurst"]), unit.last(&intervals));
+    let (stated, number) = (stated.known(), number.known());
     let window = Setting::value_or(stated, Limit::At(START_LIMIT_INTERVAL));
     let starts = Setting::value_or(number, START_LIMIT_BURST);
     let origin = number.map(|number| number.origin).or(stated.map(|stated| stated.origin));
@@ -147,7 +239,7 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
     let is_reached = match window {
         Limit::At(window) if window.is_zero() => false,
         Limit::At(window) => starts > 0 && delay.saturating_mul(starts) < window,
-        Limit::None => starts > 0,
+        Limit::None | Limit::Unknown => starts > 0,
     };
     if starts == 0 || window == Limit::At(Duration::ZERO) {
         entry.settings.attempts = Some(of(Limit::None));
@@ -166,5 +258,9 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
 /// Returns whether a text is a unit: it has a section of one.
 pub(crate) fn is_unit(text: &str) -> bool {
     const SECTIONS: [&str; 6] = ["Unit", "Service", "Install", "Socket", "Timer", "Mount"];
-    assignments(text).iter().any(|found| SECTIONS.contains(&found.section))
+    // The names of its settings begin with a capital, those of other files with such a section hardly ever.
+    let is_setting = |found: &Assignment<'_>| {
+        SECTIONS.contains(&found.section) && found.name.starts_with(|first: char| first.is_ascii_uppercase())
+    };
+    assignments(text).iter().any(is_setting)
 }

@@ -95,7 +95,7 @@ impl Converter<'_> {
                 Value::Map(members.collect::<Result<_, _>>()?)
             }
         };
-        Ok(Node { span: Span::new(start, self.positions.find(range.end)), value })
+        Ok(Node::new(Span::new(start, self.positions.find(range.end)), value))
     }
 
     /// Refuses an element without a comma between it and the one before, which the parser does not.

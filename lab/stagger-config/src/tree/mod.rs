@@ -2,6 +2,7 @@
 
 mod blocks;
 mod json;
+pub(crate) mod placeholders;
 mod properties;
 mod yaml;
 
@@ -39,6 +40,8 @@ const MAX_COPIES: usize = 200_000;
 pub(crate) struct Node {
     pub(crate) span: Span,
     pub(crate) value: Value,
+    /// What stands in the file if it is a placeholder: the value is its default, or [`Value::Unknown`].
+    pub(crate) placeholder: Option<Box<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +54,8 @@ pub(crate) enum Value {
     },
     List(Vec<Node>),
     Map(Vec<Member>),
+    /// A text with a placeholder that has no default.
+    Unknown,
 }
 
 /// A member of a mapping.
@@ -62,10 +67,14 @@ pub(crate) struct Member {
 }
 
 impl Node {
+    pub(crate) const fn new(span: Span, value: Value) -> Self {
+        Self { span, value, placeholder: None }
+    }
+
     /// Returns the number of values in this one, itself included.
     fn size(&self) -> usize {
         1 + match &self.value {
-            Value::Null | Value::Scalar { .. } => 0,
+            Value::Null | Value::Unknown | Value::Scalar { .. } => 0,
             Value::List(items) => items.iter().map(Self::size).sum(),
             Value::Map(members) => members.iter().map(|member| member.node.size()).sum(),
         }
@@ -84,7 +93,7 @@ impl Node {
     /// Returns the value without its places.
     pub(crate) fn to_json(&self) -> Json {
         match &self.value {
-            Value::Null => Json::Null,
+            Value::Null | Value::Unknown => Json::Null,
             Value::Scalar { text, is_quoted: true } => Json::String(text.clone()),
             Value::Scalar { text, is_quoted: false } => match &**text {
                 "true" => Json::Bool(true),

@@ -20,9 +20,9 @@ pub(crate) fn properties(text: &str) -> Node {
         let start = Position::new(at + 1, column);
         let span = Span::new(start, Position::new(at + 1, column + content.chars().count()));
         let value = Value::Scalar { text: value.trim().to_owned(), is_quoted: false };
-        root.insert(key.trim(), span, Node { span, value });
+        root.insert(key.trim(), span, Node::new(span, value));
     }
-    Node { span: Span::new(Position::START, Position::START), value: root.into_value() }
+    Node::new(Span::new(Position::START, Position::START), root.into_value())
 }
 
 /// Splits keys with dots, as Spring reads YAML: `resilience4j.retry:` is `retry:` within `resilience4j:`.
@@ -30,7 +30,7 @@ pub(crate) fn without_dots(node: &Node) -> Node {
     let Value::Map(_) = node.value else { return node.clone() };
     let mut root = Branch::default();
     root.extend(node);
-    Node { span: node.span, value: root.into_value() }
+    Node::new(node.span, root.into_value())
 }
 
 /// A mapping that is being put together, with an index: there may be as many names as a file has lines.
@@ -46,6 +46,7 @@ struct Child {
     span: Span,
     /// The value; `None` for a mapping.
     value: Option<Value>,
+    placeholder: Option<Box<str>>,
     branch: Branch,
 }
 
@@ -66,6 +67,7 @@ impl Branch {
             child.branch.extend(&node);
         } else {
             child.value = Some(node.value);
+            child.placeholder = node.placeholder;
             child.branch = Self::default();
         }
     }
@@ -80,8 +82,8 @@ impl Branch {
     /// Returns the child of a name, and makes it if it is not there.
     fn child(&mut self, name: &str, key_span: Span, span: Span) -> &mut Child {
         let at = *self.index.entry(name.to_owned()).or_insert_with(|| {
-            let child = Child { key: name.to_owned(), key_span, span, value: None, branch: Self::default() };
-            self.members.push(child);
+            let branch = Self::default();
+            self.members.push(Child { key: name.to_owned(), key_span, span, value: None, placeholder: None, branch });
             self.members.len() - 1
         });
         let child = &mut self.members[at];
@@ -96,7 +98,8 @@ impl Branch {
         }
         let members = self.members.into_iter().map(|child| {
             let value = child.value.unwrap_or_else(|| child.branch.into_value());
-            Member { key: child.key, key_span: child.key_span, node: Node { span: child.span, value } }
+            let node = Node { placeholder: child.placeholder, ..Node::new(child.span, value) };
+            Member { key: child.key, key_span: child.key_span, node }
         });
         if is_list { Value::List(members.map(|member| member.node).collect()) } else { Value::Map(members.collect()) }
     }

@@ -74,7 +74,7 @@ impl Builder {
                     "" | "~" | "null" | "Null" | "NULL" if !is_quoted => Value::Null,
                     text => Value::Scalar { text: text.to_owned(), is_quoted },
                 };
-                (anchor, Node { span, value })
+                (anchor, Node::new(span, value))
             }
             Event::SequenceStart(anchor, _) => {
                 let mut items = Vec::new();
@@ -84,11 +84,11 @@ impl Builder {
                         (event, span) => items.push(self.node(event, span, parser, depth + 1)?),
                     }
                 };
-                (anchor, Node { span: Span::new(span.start, end.end), value: Value::List(items) })
+                (anchor, Node::new(Span::new(span.start, end.end), Value::List(items)))
             }
             Event::MappingStart(anchor, _) => {
                 let (members, end) = self.members(parser, depth)?;
-                (anchor, Node { span: Span::new(span.start, end.end), value: Value::Map(members) })
+                (anchor, Node::new(Span::new(span.start, end.end), Value::Map(members)))
             }
             Event::Alias(anchor) => return self.alias(anchor, span),
             _ => return Err(ReadError::syntax("YAML", span.start, "a value is missing")),

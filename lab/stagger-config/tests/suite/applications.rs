@@ -29,7 +29,7 @@ fn a_filter_of_the_gateway_retries_at_once_unless_it_has_a_backoff() {
             "Call spring.cloud.gateway.default-filters[0] at 3:5: attempts=3 base=0ns* jitter=none* all=none* budget=(none)*",
             "Call spring.cloud.gateway.routes[0].filters[1] at 8:7: attempts=5 base=10ms cap=500ms multiplier=2* jitter=±25% all=2s budget=(none)* unsafe",
             "Call spring.cloud.gateway.routes[1].filters[0] at 16:15: attempts=4* base=0ns* jitter=none* all=none* budget=(none)*",
-            "Call spring.cloud.gateway.routes[1].filters[1] at 16:22: attempts=4* base=50ms cap=none* multiplier=3 jitter=none* all=none* budget=(none)*",
+            "Call spring.cloud.gateway.routes[1].filters[1] at 16:22: attempts=unknown base=50ms cap=none* multiplier=3 jitter=none* all=none* budget=(none)*",
         ],
     );
     let invalid = remarks(text, RemarkKind::Invalid);
@@ -155,11 +155,7 @@ fn the_same_lines_mean_other_numbers_to_each_sdk_of_aws() {
             "Call [profile batch] in SDKs for Go, Rust, .NET at 5:1: attempts=8 base=1s*",
             "Call [profile batch] in SDKs for C++ at 5:1: attempts=8 base=25ms*",
             "Call [profile batch] in SDKs for Java, JavaScript at 5:1: attempts=8 base=100ms*",
-            "Call [profile odd] in SDKs for Python at 9:1: attempts=5* base=1s*",
-            "Call [profile odd] in SDKs for Go, Rust, .NET at 9:1: attempts=3* base=1s*",
-            "Call [profile odd] in SDKs for C++ at 9:1: attempts=11* base=25ms*",
-            "Call [profile odd] in SDKs for Java at 9:1: attempts=4* base=100ms*",
-            "Call [profile odd] in SDKs for JavaScript at 9:1: attempts=3* base=100ms*",
+            "Call [profile odd] in all SDKs at 9:1: attempts=unknown",
         ],
     );
     let invalid = remarks(profiles, RemarkKind::Invalid);

@@ -31,8 +31,8 @@ shared:
             "Step default.retry at 2:11: attempts=2 base=0ns* each=9000s budget=(none)* unsafe",
             "Step .flaky.retry at 4:3: attempts=3 base=0ns* each=9000s budget=(none)* unsafe",
             "Step lint.retry at 10:3: attempts=1 each=9000s budget=(none)* unsafe",
-            "Step deploy.retry at 14:3: base=0ns* each=600s budget=(none)* unsafe",
-            "Step shared.retry at 18:3: base=0ns* each=9000s budget=(none)* unsafe",
+            "Step deploy.retry at 14:3: attempts=unknown base=0ns* each=600s budget=(none)* unsafe",
+            "Step shared.retry at 18:3: attempts=unknown base=0ns* each=9000s budget=(none)* unsafe",
         ],
     );
     expect(&remarks(text, RemarkKind::NoEffect), &["10:3 lint.retry: has no effect without max: nothing is retried"]);
@@ -67,10 +67,10 @@ jobs:
         &described(text),
         &[
             "Step jobs.build.steps[1] at 8:7: attempts=4 base=10s* multiplier=1* jitter=none* each=600s all=1800s budget=(none)* unsafe",
-            "Step jobs.build.steps[2] at 10:7: base=500ms multiplier=1* jitter=none* each=90s all=300s budget=(none)* unsafe",
+            "Step jobs.build.steps[2] at 10:7: attempts=unknown base=500ms multiplier=1* jitter=none* each=90s all=300s budget=(none)* unsafe",
         ],
     );
-    let unmapped = remarks(text, RemarkKind::Unmapped);
-    assert!(unmapped.iter().any(|remark| remark.starts_with("15:9") && remark.contains("expression")), "{unmapped:?}");
+    let unread = remarks(text, RemarkKind::NotRead);
+    assert!(unread.iter().any(|remark| remark.starts_with("15:9") && remark.contains("filled in")), "{unread:?}");
     assert!(described("on: push\njobs: {a: {steps: [{run: make}]}}\n").is_empty());
 }

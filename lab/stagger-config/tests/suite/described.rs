@@ -41,6 +41,7 @@ fn limited<T>(limit: Limit<T>, write: impl FnOnce(T) -> String) -> String {
     match limit {
         Limit::At(value) => write(value),
         Limit::None => "none".to_owned(),
+        Limit::Unknown => "unknown".to_owned(),
     }
 }
 

@@ -52,9 +52,9 @@ fn what_a_channel_refuses_is_told_where_it_stands_and_read_all_the_same() {
     expect(
         &described(text),
         &[
-            "Call methodConfig[0] at 2:33: attempts=3 cap=1s multiplier=0.5 jitter=±20%* all=none* budget=(none)*",
+            "Call methodConfig[0] at 2:33: attempts=3 cap=1s multiplier=0.5 jitter=±20%* all=none*",
             "Timeout methodConfig[1] at 4:3: attempts=1* all=none*",
-            "Call methodConfig[2] at 5:4: attempts=5 all=none* budget=(none)*",
+            "Call methodConfig[2] at 5:4: attempts=5 all=none*",
         ],
     );
     expect(
@@ -99,7 +99,7 @@ methodConfig:
     expect(
         &described(text),
         &[&format!(
-            "Call methodConfig[0] at 7:3: attempts=3 base=100ms cap=2s multiplier=1.5 jitter=±20%* all=none* {budget} unsafe"
+            "Call methodConfig[0] at 7:3: attempts=3 base=100ms cap=2s multiplier=1.5 jitter=±20%* all=unknown {budget} unsafe"
         )],
     );
     expect(

@@ -163,7 +163,7 @@ metadata:
     expect(
         &described(service),
         &[
-            "Call Service/cart annotations at 6:5: attempts=4 base=0ns* jitter=none* each=300ms all=2s budget=(none)* unsafe",
+            "Call Service/cart annotations at 6:5: attempts=4 base=50ms* cap=500ms* multiplier=2* jitter=equal* each=300ms all=2s budget=(none)* unsafe",
         ],
     );
     assert_eq!(remarks(service, RemarkKind::Unmapped).len(), 1);

@@ -41,8 +41,8 @@ fn policies_of_envoy_are_found_at_every_place_in_both_spellings() {
         &described(ENVOY),
         &[
             "Call static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[0].retry_policy at 9:15: attempts=2* base=25ms* cap=250ms* multiplier=2* jitter=full* all=none budget=(at most 10 retries at once)",
-            "Call static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[1].routes[0].route.retry_policy at 18:19: attempts=5 base=100ms cap=1s* multiplier=2* jitter=full* each=1s all=3s budget=(at most 10 retries at once) unsafe",
-            "Call static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[1].routes[1].route.retryPolicy at 26:19: attempts=3 base=25ms* cap=250ms* multiplier=2* jitter=full* all=15s* budget=(at most 10 retries at once) unsafe",
+            "Call static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[1].routes[0].route.retry_policy at 18:19: attempts=5 base=100ms cap=1s* multiplier=2* jitter=full* each=1s all=3s budget=(at most 3 retries at once)* unsafe",
+            "Call static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[1].routes[1].route.retryPolicy at 26:19: attempts=3 base=25ms* cap=250ms* multiplier=2* jitter=full* all=15s* budget=(at most 3 retries at once)* unsafe",
         ],
     );
     let found = remarks(ENVOY, RemarkKind::NoEffect);
@@ -85,7 +85,7 @@ fn nginx_tries_as_many_servers_as_a_group_has() {
             "Call server > location /orders > proxy_pass http://app/orders at 10:7: attempts=2 base=0ns* jitter=none* each=10s all=5s budget=(none)* unsafe",
             "Call server > location /off > proxy_pass http://app at 12:46: attempts=1 each=10s",
             "Call server > location /one > grpc_pass grpc://10.0.0.1:50051 at 13:21: attempts=1* each=60s*",
-            "Call server > location /name > proxy_pass http://app.example/x at 14:48: attempts=1* each=90s",
+            "Call server > location /name > proxy_pass http://app.example/x at 14:48: attempts=unknown* base=0ns* jitter=none* each=90s all=none* budget=(none)*",
         ],
     );
     let notes = remarks(text, RemarkKind::Note);

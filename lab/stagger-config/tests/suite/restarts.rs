@@ -25,7 +25,7 @@ fn a_start_limit_is_reached_only_if_the_starts_fit_into_its_interval() {
             "Restart [Service] at 6:1: attempts=4 base=1s multiplier=1* jitter=none*",
         ),
         (
-            "Restart=always\nStartLimitIntervalSec=0\n",
+            "Restart=always\nStartLimitInterval=0\n",
             "Restart [Service] at 6:1: attempts=none base=100ms* multiplier=1* jitter=none*",
         ),
     ] {
@@ -37,7 +37,7 @@ fn a_start_limit_is_reached_only_if_the_starts_fit_into_its_interval() {
 
 #[test]
 fn steps_of_systemd_need_their_longest_delay() {
-    let both = unit("Restart=always\nRestartSec=1s\nRestartSteps=4\nRestartMaxDelaySec=16s\nStartLimitIntervalSec=0\n");
+    let both = unit("Restart=always\nRestartSec=1s\nRestartSteps=4\nRestartMaxDelaySec=16s\nStartLimitInterval=0\n");
     expect(&described(&both), &["Restart [Service] at 6:1: attempts=none base=1s cap=16s multiplier=2 jitter=none*"]);
     let one = unit("Restart=always\nRestartSteps=4\n");
     expect(

@@ -54,7 +54,8 @@ impl<'a> Calls<'a> {
             drafts.push(self.draft(Draft::new(&NO_TIMEOUT, &entry.path, span), entry, remedy::timeout));
         }
         let Some(attempts) = settings.attempts else { return drafts };
-        if attempts.value == Limit::At(1) {
+        // What is not known may be one attempt.
+        if matches!(attempts.value, Limit::At(1) | Limit::Unknown) {
             return drafts;
         }
         if is_call {
@@ -63,7 +64,9 @@ impl<'a> Calls<'a> {
                 let draft = Draft::new(&RETRIES_BY_DEFAULT, &entry.path, entry.span);
                 drafts.push(self.draft(draft, entry, remedy::stated));
             }
-            if retries_at_once(settings) {
+            // Where a profile of Linkerd has a budget that is not known, that limits them.
+            let is_budgeted = entry.format == Format::Linkerd && settings.budget.is_none();
+            if !is_budgeted && retries_at_once(settings) {
                 drafts.push(self.draft(Draft::new(&NO_DELAY, &entry.path, entry.span), entry, remedy::delay));
             }
             drafts.extend(self.budget(entry));
@@ -174,13 +177,17 @@ fn is_for(entry: &Entry, code: &str, overall: Option<Duration>) -> bool {
     match code {
         "S001" => can_be_drawn,
         "S005" => can_be_drawn && entry.format != Format::Dapr,
-        "S011" => overall.is_none(),
+        "S011" => overall.is_none() && !is_unknown(entry.settings.timeout),
         // A limit of nginx ends no attempt, but the series of them.
         "S013" => entry.format != Format::Nginx,
         // Whether a job may run again is for those who wrote the retry to say: it has no other purpose.
         "S019" => !matches!(entry.format, Format::GitLab | Format::GitHub),
         _ => false,
     }
+}
+
+fn is_unknown(limit: Option<Setting<Limit<Duration>>>) -> bool {
+    limit.is_some_and(|limit| limit.value == Limit::Unknown)
 }
 
 fn is_none(limit: &Setting<Limit<Duration>>) -> bool {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use stagger_config::{Entry, EntryKind, Format, Limit, RetryBudget, Settings};
 
+use super::remedy::has_budget;
 use crate::context::Fact;
 use crate::{Budgeted, DeploymentContext, Idempotency};
 
@@ -114,6 +115,12 @@ fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'sta
         }
         Fact::Budget if limits_retries(&entry.settings) => {
             Some("the file, or a default of the system, limits the retries of all calls together")
+        }
+        // That of Istio stands in another object.
+        Fact::Budget
+            if entry.settings.budget.is_none() && has_budget(entry.format) && entry.format != Format::Istio =>
+        {
+            Some("the file limits the retries of all calls together, by a number that is not known")
         }
         Fact::Idempotency if given.idempotency == Some(Idempotency::No) && entry.may_repeat_unsafe == Some(false) => {
             Some("the system repeats only what was not processed, or what is safe to repeat")

@@ -85,6 +85,7 @@ pub(super) fn does(entry: &Entry) -> String {
         Some(Limit::At(1)) => "makes 1 attempt".to_owned(),
         Some(Limit::At(attempts)) => format!("makes up to {attempts} {}", what(entry.kind)),
         Some(Limit::None) => format!("makes {} without limit", what(entry.kind)),
+        Some(Limit::Unknown) => format!("makes a number of {} that is not known", what(entry.kind)),
         None => format!("does not say how many {} it makes", what(entry.kind)),
     };
     let system = match entry.format {

@@ -96,7 +96,7 @@ fn strongest(files: &[ConfigFile], layer: Layer) -> Option<Call<'_>> {
             let attempts = match entry.settings.attempts.map(|attempts| attempts.value) {
                 Some(Limit::At(attempts)) => f64::from(attempts),
                 Some(Limit::None) => f64::INFINITY,
-                None => continue,
+                Some(Limit::Unknown) | None => continue,
             };
             // The first of equal ones counts.
             let most = strongest.as_ref().map_or(1.0, |call| call.attempts);

@@ -25,8 +25,9 @@ pub(super) fn restart(entry: &Entry, editor: &Editor<'_>) -> Option<Draft> {
     }
     let settings = &entry.settings;
     let attempts = settings.attempts?;
-    let delay = settings.base.map_or(Duration::ZERO, |base| base.value);
-    let grows = settings.multiplier.is_some() && matches!(settings.cap.map(|cap| cap.value), Some(Limit::At(_)));
+    // Whether and how it waits may not be known.
+    let delay = settings.base?.value;
+    let grows = settings.multiplier?.value > 0.0 && matches!(settings.cap.map(|cap| cap.value), Some(Limit::At(_)));
     // The reader tells a limit that is turned off from one that is out of reach.
     let is_unreachable = entry.remarks.iter().any(|remark| remark.text.contains("never reached"));
     let (rule, fact) = match attempts.value {

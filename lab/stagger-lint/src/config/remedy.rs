@@ -165,9 +165,6 @@ pub(super) fn delay(entry: &Entry, editor: &Editor<'_>) -> Remedy {
                 "nginx cannot wait: try twice, within a limit of time",
             )
         }
-        Format::Linkerd => {
-            Remedy::words("Linkerd cannot wait: keep the limit at 1, and set timeout.linkerd.io/request")
-        }
         Format::Haproxy => {
             Remedy::words("HAProxy waits only before it tries the same server again: keep `retries` at 1")
         }

@@ -48,8 +48,8 @@ pub(crate) static NO_DELAY: Rule = Rule {
     rationale: "retries arrive while the cause of the failure lasts, and double the load at the moment it is least \
                 welcome",
     details: "Applies to calls of which more than one attempt is made without a delay. Some systems cannot wait: nginx \
-              and Linkerd try again at once, HAProxy tries another server at once. There a small number of tries and a \
-              limit of time bound the damage.",
+              tries again at once, HAProxy tries another server at once. There a small number of tries and a limit of \
+              time bound the damage.",
     check: |_| None,
 };
 

@@ -277,12 +277,8 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
         ("S019", DOTNET.to_owned(), "{\"HttpResilience\": {\"Retry\": {\"MaxRetryAttempts\": 0}}}".to_owned()),
         (
             "C004",
-            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: \
-             5xx\n    retry.linkerd.io/limit: '3'\n"
-                .to_owned(),
-            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    retry.linkerd.io/http: \
-             5xx\n    retry.linkerd.io/limit: '1'\n    timeout.linkerd.io/request: 2s\n"
-                .to_owned(),
+            "backend a\n  option redispatch 1\n  server a 10.0.0.1:80\n  server b 10.0.0.2:80\n".to_owned(),
+            "backend a\n  option redispatch\n  server a 10.0.0.1:80\n  server b 10.0.0.2:80\n".to_owned(),
         ),
     ] {
         assert!(codes(&read(&bad).check()).contains(&code), "{code}: {:?}\n{bad}", read(&bad).check());
