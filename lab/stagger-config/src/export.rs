@@ -342,7 +342,8 @@ impl Threshold {
             None => Self::Absent,
             // What Istio writes for it.
             Some(RetryBudget::Unlimited) => Self::Retries(u32::MAX),
-            Some(RetryBudget::Concurrent(retries)) => Self::Retries(retries),
+            // Istio takes 0 for no number, which is no limit.
+            Some(RetryBudget::Concurrent(retries)) if retries > 0 || system != System::Istio => Self::Retries(retries),
             Some(RetryBudget::ShareOfActive { ratio, least }) if (0.0..=1.0).contains(&ratio) => {
                 Self::Share { percent: (ratio * 1e8).round() / 1e6, least }
             }

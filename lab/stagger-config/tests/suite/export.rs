@@ -66,7 +66,8 @@ fn policies() -> impl Strategy<Value = Policy> {
 fn circumstances() -> impl Strategy<Value = Circumstances> {
     let budget = prop_oneof![
         Just(RetryBudget::Unlimited),
-        (0..100_u32).prop_map(RetryBudget::Concurrent),
+        // Without a retry at once there is nothing to read again.
+        (1..100_u32).prop_map(RetryBudget::Concurrent),
         (1..=100_u32, 0..10_u32)
             .prop_map(|(percent, least)| RetryBudget::ShareOfActive { ratio: f64::from(percent) / 100.0, least }),
         (1..=1_000_u32, 1..2_000_u32).prop_map(|(tokens, millis)| RetryBudget::Throttle {
@@ -234,4 +235,13 @@ fn a_profile_of_a_system_loses_only_what_it_says() {
         names(System::Istio, "envoy"),
         ["hint=at-least: a VirtualService cannot tell Envoy to read Retry-After"]
     );
+}
+
+#[test]
+fn no_retry_at_once_is_lost_for_istio_which_takes_zero_for_no_limit() {
+    let policy: Policy = "exponential base=25ms cap=250ms max-attempts=3".parse().unwrap();
+    let none = Circumstances::default().budget(RetryBudget::Concurrent(0));
+    let exported = export(System::Istio, &policy, &none).unwrap();
+    assert!(exported.losses.iter().any(|loss| loss.name == "budget") && !exported.text.contains("maxRetries"));
+    assert!(export(System::Envoy, &policy, &none).unwrap().text.contains("max_retries: 0"));
 }

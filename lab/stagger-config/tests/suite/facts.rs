@@ -450,7 +450,7 @@ fn a_route_of_grpc_has_no_field_for_retries() {
     assert_eq!(attempts(&route("HTTPRoute")).0, Limit::At(3));
     expect(
         &remarks(&route("GRPCRoute"), RemarkKind::NoEffect),
-        &["4:16 GRPCRoute/a.rules[0].retry: a GRPCRoute has no field of this name"],
+        &["4:17 GRPCRoute/a.rules[0].retry: a GRPCRoute has no field of this name"],
     );
     assert!(described(&route("GRPCRoute"))[0].starts_with("Unread"));
 }

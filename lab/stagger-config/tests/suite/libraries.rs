@@ -184,7 +184,7 @@ fn an_entry_has_the_policy_that_its_system_follows() {
             "linear base=1s step=1s cap=10s jitter=±25% max-attempts=4",
         ),
         ("\"BackoffType\": \"Constant\", \"UseJitter\": false", "constant base=2s jitter=none max-attempts=4"),
-        ("\"MaxRetryAttempts\": 0", "stop"),
+        ("\"MaxRetryAttempts\": 0", "none"),
         ("\"Delay\": \"00:00:10\", \"MaxDelay\": \"00:00:01\"", "none"),
     ] {
         expect(&policies(&format!("{{\"Http\": {{\"Retry\": {{{retry}}}}}}}")), &[wanted]);
