@@ -6,6 +6,14 @@
 //!
 //! Read in botocore's `retries/standard.py`, in aws-sdk-cpp's `RetryStrategy.cpp` and `DefaultRetryStrategy.cpp`, and
 //! in the announcements of May 2026 for the others.
+//!
+//! | field | default | empty | ignored | refused |
+//! |---|---|---|---|---|
+//! | `AWS_RETRY_MODE`, `retry_mode` | legacy or standard, by the SDK | the default | in other sections | other words |
+//! | `AWS_MAX_ATTEMPTS`, `max_attempts` | by the SDK and its mode | the default | in other sections | 0 |
+//! | `AWS_NEW_RETRIES_2026` | false | the default | in legacy mode | |
+//!
+//! A section is one of a profile if it is `[default]` or begins with `profile`.
 
 use core::time::Duration;
 

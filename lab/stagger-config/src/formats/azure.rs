@@ -4,6 +4,19 @@
 //!
 //! Read in the webjobs SDK's `RandomizedExponentialBackoffStrategy`, in `BasicRetryPolicy` and `ServiceBusRetryOptions`
 //! of Azure.Messaging.ServiceBus, and in the schema of `host.json`.
+//!
+//! | field | default | 0, negative | ignored | refused |
+//! |---|---|---|---|---|
+//! | `retry.maxRetryCount` | none | 0: no retry; -1: no limit | | absent |
+//! | `retry.strategy` | none | | | words other than `fixedDelay`, `exponentialBackoff` |
+//! | `delayInterval` | none | 0: at once | | absent with `fixedDelay` |
+//! | `minimumInterval`, `maximumInterval` | none | | | absent with `exponentialBackoff` |
+//! | `maxDequeueCount` | 5 | | | 0 |
+//! | `visibilityTimeout` | 0 | 0: at once | | no length |
+//! | `maxRetries` of a client | 3 | 0: no retry | | no whole number |
+//! | `delay`, `maxDelay` | 800 ms, 60 s | 0: no retry | `maxDelay` if fixed | no length |
+//! | `tryTimeout` | 60 s | | | no length |
+//! | `mode` | exponential | | | other words |
 
 use core::time::Duration;
 

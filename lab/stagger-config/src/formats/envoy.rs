@@ -117,7 +117,14 @@ fn has_policy_within(node: &Node, marks: &mut HashSet<&'static str>) -> bool {
             }
             has_policy
         }
-        Value::List(items) => items.iter().fold(false, |has_policy, item| has_policy_within(item, marks) || has_policy),
+        Value::List(items) => {
+            // Each of them may have marks.
+            let mut has_policy = false;
+            for item in items {
+                has_policy |= has_policy_within(item, marks);
+            }
+            has_policy
+        }
         Value::Null | Value::Unknown | Value::Scalar { .. } => false,
     }
 }

@@ -1,6 +1,17 @@
 //! Spring Cloud Gateway: the filter `Retry` of routes.
 //!
 //! Read in `RetryGatewayFilterFactory` and in the reference of the filter, version 4.3.
+//!
+//! | field | default | 0 | refused |
+//! |---|---|---|---|
+//! | `retries` | 3 | | 0 |
+//! | `methods` | GET | | |
+//! | `backoff` | none: at once | | |
+//! | `firstBackoff` | 5 ms | 0: at once | no length |
+//! | `maxBackoff` | no limit | | no length |
+//! | `factor` | 2 | | no number |
+//! | `randomFactor` in `jitter` | 0.5; no jitter without `jitter` | 0: no jitter | no number |
+//! | `timeout` | no limit | | no length |
 
 use core::time::Duration;
 

@@ -3,6 +3,17 @@
 //! `@Retryable` and `RetryTemplate` stand in code, or take properties whose names an application chooses: they are not
 //! read. Read in `RabbitProperties` and `KafkaProperties` of Spring Boot 3.5, and in `RetryProperties`,
 //! `LoadBalancerRetryProperties` and `ConsumerProperties` of Spring Cloud 2025.0.
+//!
+//! | field | default | ignored |
+//! |---|---|---|
+//! | `enabled` of `RabbitMQ` and Kafka topics | false | |
+//! | `max-attempts` of `RabbitMQ`, of a consumer; `attempts` of Kafka | 3 | without `enabled: true` |
+//! | `initial-interval` of `RabbitMQ`; `delay` of Kafka | 1 s | without `enabled: true` |
+//! | `multiplier` | 1, of a consumer 2, of the config client 1.1 | below 1 |
+//! | `max-interval` of `RabbitMQ`; `max-delay` of Kafka | 10 s; 30 s | while the delays do not grow |
+//! | `max-attempts` of the config client | 6, from 1 s to 2 s | without `fail-fast` |
+//! | `enabled` of the load balancer | true | |
+//! | `max-retries-on-same-service-instance`, `max-retries-on-next-service-instance` | 0; 1 | |
 
 use core::time::Duration;
 
