@@ -381,6 +381,12 @@ fn policy(field: &Field<'_>, around: Around<'_>) -> Entry {
     let _ = fields.take("retry_on");
     let kind = if is_fetch { EntryKind::Fetch } else { EntryKind::Call };
     let mut entry = Entry::new(Format::Envoy, kind, path, field.span());
+    if ["route", "redirect", "direct_response"].iter().any(|action| around.parent.get(action).is_some())
+        && around.parent.get("match").is_some()
+    {
+        let text = "a route has no such field, Envoy refuses it; write it into `route`, or into the virtual host";
+        entry.remarks.push(field.remark(RemarkKind::Invalid, text));
+    }
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let words = conditions.as_ref().map(Field::words).unwrap_or_default();
     let retries = fields.read("num_retries", |field| unwrapped(field).count(remarks));

@@ -108,6 +108,8 @@ struct Section {
     conditions_span: Option<Span>,
     redispatches: Redispatch,
     servers: u32,
+    /// What is said about retries here, and not inherited.
+    own: Vec<(&'static str, Span)>,
     remarks: Vec<Remark>,
 }
 
@@ -135,6 +137,7 @@ impl Default for Section {
             conditions_span: None,
             redispatches: Redispatch::Never,
             servers: 0,
+            own: Vec::new(),
             remarks: Vec::new(),
         }
     }
@@ -153,11 +156,13 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
         let Some((title, span, section)) = found else { return };
         if title.starts_with("defaults") {
             if let Some(name) = title.split(' ').nth(1) {
-                named.push((name.to_owned(), section.clone()));
+                named.push((name.to_owned(), Section { own: Vec::new(), ..section.clone() }));
             }
-            *defaults = Section { remarks: Vec::new(), ..section };
+            *defaults = Section { remarks: Vec::new(), own: Vec::new(), ..section };
         } else if (title.starts_with("backend") || title.starts_with("listen")) && section.servers > 0 {
             entries.push(entry(title, span, section));
+        } else if title.starts_with("frontend") {
+            entries.extend(ignored(title, span, &section));
         }
     };
     for line in lines(text) {
@@ -185,6 +190,12 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
 impl Section {
     fn read(&mut self, line: &Line<'_>) {
         let words = &line.words[..];
+        match words {
+            ["retries", ..] => self.own.push(("retries", line.span)),
+            ["retry-on", ..] => self.own.push(("retry-on", line.span)),
+            ["option", "redispatch", ..] => self.own.push(("option redispatch", line.span)),
+            _ => {}
+        }
         match words {
             ["retries", number, ..] => self.retries = self.value(line, "retries", number, "a whole number", whole),
             ["timeout", "connect", length, ..] => {
@@ -267,6 +278,20 @@ impl Section {
             _ => Some(true),
         }
     }
+}
+
+/// Says what a frontend sets about the retries of its backends, which `HAProxy` ignores with a warning.
+fn ignored(title: String, span: Span, section: &Section) -> Option<Entry> {
+    if section.own.is_empty() {
+        return None;
+    }
+    let mut entry = Entry::new(Format::Haproxy, EntryKind::Unread, title, span);
+    for (name, span) in &section.own {
+        let (path, text) =
+            (format!("{}.{name}", entry.path), "HAProxy ignores it in a frontend; write it in the backend");
+        entry.remarks.push(Remark { kind: RemarkKind::NoEffect, path, span: *span, text: text.to_owned() });
+    }
+    Some(entry)
 }
 
 const LENGTH: &str = "a length of time, such as 5s";

@@ -48,45 +48,73 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
 fn routes(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let Some(routes) = object.node.at(&["spec", "http"]) else { return };
     for (at, route) in routes.items().iter().enumerate() {
-        let mut fields = Fields::of(route, format!("{}.http[{at}]", object.path()));
-        // They answer without calling anybody.
-        if ["redirect", "directResponse"].iter().any(|name| fields.take(name).is_some()) {
-            continue;
+        let before = entries.len();
+        self::route(object, at, route, entries);
+        if let Some(entry) = entries.get_mut(before) {
+            misplaced(object, at, route, &mut entry.remarks);
         }
-        let mut entry = Entry::new(Format::Istio, EntryKind::Call, fields.path.clone(), name_or_whole(route));
-        let remarks = &mut entry.remarks;
-        let timeout = fields.duration("timeout", remarks, units::go, "10s");
-        entry.settings.timeout = Some(timeout.map(unless_zero).flat_or(Limit::None));
-        match fields.take("retries") {
-            Some(field) => {
-                retries(&field, &mut entry);
-                let conditions = route.get("match").map(Node::items).unwrap_or_default();
-                if are_idempotent(conditions, |condition| condition.get("method")) {
-                    entry.may_repeat_unsafe = Some(false);
-                }
-            }
-            None => {
-                backoff(&mut entry.settings, Setting::default(BASE));
-                entry.settings.attempts = Some(Setting::default(Limit::At(DEFAULT_ATTEMPTS)));
-                entry.may_repeat_unsafe = Some(false);
-                entry.remarks.push(Remark {
-                    kind: RemarkKind::Note,
-                    path: fields.path.clone(),
-                    span: entry.span,
-                    text: format!(
-                        "no retries block: Istio retries twice, on {DEFAULT_RETRY_ON}, unless the mesh has a \
-                         defaultHttpRetryPolicy; `retries: {{attempts: 0}}` turns it off"
-                    ),
-                });
-            }
-        }
-        if entry.settings.never_retries() {
-            entry.kind = EntryKind::Timeout;
-        } else if entry.settings.attempt_timeout.is_none() {
-            entry.settings.attempt_timeout = entry.settings.timeout.map(|timeout| Setting::default(timeout.value));
-        }
-        entries.push(entry);
     }
+}
+
+/// Says what stands beside a route or in a destination of it, where Istio knows no such fields.
+fn misplaced(object: &Object<'_>, at: usize, route: &Node, remarks: &mut Vec<Remark>) {
+    let mut places = Vec::new();
+    if let Some(spec) = object.node.get("spec").filter(|_| at == 0) {
+        places.push((format!("{}.spec", object.path()), spec));
+    }
+    for (nth, destination) in route.get("route").map(Node::items).unwrap_or_default().iter().enumerate() {
+        let path = format!("{}.http[{at}].route[{nth}]", object.path());
+        places.extend(destination.get("destination").map(|inner| (format!("{path}.destination"), inner)));
+        places.push((path, destination));
+    }
+    for (path, node) in places {
+        let mut fields = Fields::of(node, path);
+        for field in ["retries", "timeout"].iter().filter_map(|name| fields.take(name)) {
+            let text = "Istio knows no such field here; write it beside `route`";
+            remarks.push(field.remark(RemarkKind::NoEffect, text));
+        }
+    }
+}
+
+fn route(object: &Object<'_>, at: usize, route: &Node, entries: &mut Vec<Entry>) {
+    let mut fields = Fields::of(route, format!("{}.http[{at}]", object.path()));
+    // They answer without calling anybody.
+    if ["redirect", "directResponse"].iter().any(|name| fields.take(name).is_some()) {
+        return;
+    }
+    let mut entry = Entry::new(Format::Istio, EntryKind::Call, fields.path.clone(), name_or_whole(route));
+    let remarks = &mut entry.remarks;
+    let timeout = fields.duration("timeout", remarks, units::go, "10s");
+    entry.settings.timeout = Some(timeout.map(unless_zero).flat_or(Limit::None));
+    match fields.take("retries") {
+        Some(field) => {
+            retries(&field, &mut entry);
+            let conditions = route.get("match").map(Node::items).unwrap_or_default();
+            if are_idempotent(conditions, |condition| condition.get("method")) {
+                entry.may_repeat_unsafe = Some(false);
+            }
+        }
+        None => {
+            backoff(&mut entry.settings, Setting::default(BASE));
+            entry.settings.attempts = Some(Setting::default(Limit::At(DEFAULT_ATTEMPTS)));
+            entry.may_repeat_unsafe = Some(false);
+            entry.remarks.push(Remark {
+                kind: RemarkKind::Note,
+                path: fields.path.clone(),
+                span: entry.span,
+                text: format!(
+                    "no retries block: Istio retries twice, on {DEFAULT_RETRY_ON}, unless the mesh has a \
+                         defaultHttpRetryPolicy; `retries: {{attempts: 0}}` turns it off"
+                ),
+            });
+        }
+    }
+    if entry.settings.never_retries() {
+        entry.kind = EntryKind::Timeout;
+    } else if entry.settings.attempt_timeout.is_none() {
+        entry.settings.attempt_timeout = entry.settings.timeout.map(|timeout| Setting::default(timeout.value));
+    }
+    entries.push(entry);
 }
 
 /// No length is no limit.

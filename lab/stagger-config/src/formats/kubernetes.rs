@@ -63,6 +63,7 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
     {
         let mut entry = restarts_of_a_job(object, path, spec, pod);
         entry.remarks.extend(overlap(object, &entry.settings));
+        misplaced(object, path, template, &mut entry.remarks);
         entries.push(entry);
     }
     let Some(pod) = pod else { return };
@@ -71,6 +72,25 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
             let path = format!("{} {}.{kind}[{at}]", object.path(), template.join("."));
             let mut fields = Fields::of(container, path);
             entries.extend(PROBES.iter().filter_map(|name| fields.take(name)).map(|field| probe(&field)));
+        }
+    }
+}
+
+/// Says which limits of a job stand where Kubernetes knows none of their name, and drops them.
+fn misplaced(object: &Object<'_>, job: &[&str], pod: &[&str], remarks: &mut Vec<Remark>) {
+    const LIMITS: [&str; 2] = ["backoffLimit", "backoffLimitPerIndex"];
+    let levels: [&[&str]; 5] = [&[], &["spec"], &["spec", "jobTemplate"], &pod[..pod.len() - 1], pod];
+    let mut seen: Vec<&[&str]> = vec![job];
+    for level in levels {
+        if seen.contains(&level) {
+            continue;
+        }
+        seen.push(level);
+        let Some(node) = object.node.at(level) else { continue };
+        let mut fields = Fields::of(node, format!("{} {}", object.path(), level.join(".")));
+        for field in LIMITS.iter().filter_map(|name| fields.take(name)) {
+            let text = format!("Kubernetes knows no such field here; it belongs into {}", job.join("."));
+            remarks.push(field.remark(RemarkKind::NoEffect, text));
         }
     }
 }

@@ -103,8 +103,18 @@ const CONSUMER: Place = Place {
     note: "retries within the consumer; the binder may deliver the message again after it",
 };
 
+/// Places where properties look as if they had an effect.
+const WRONG: [(&[&str], &str); 3] = [
+    (&["spring", "rabbitmq", "listener", "retry"], "spring.rabbitmq.listener.simple.retry or .direct.retry"),
+    (&["spring", "rabbitmq", "retry"], "spring.rabbitmq.listener.simple.retry or spring.rabbitmq.template.retry"),
+    (&["spring", "kafka", "listener", "retry"], "spring.kafka.retry.topic"),
+];
+
 pub(crate) fn is_application(root: &Node) -> bool {
-    PLACES.iter().any(|place| root.at(place.path).is_some()) || !consumers(root).is_empty() || balancer(root).is_some()
+    WRONG.iter().any(|(path, _)| root.at(path).is_some())
+        || PLACES.iter().any(|place| root.at(place.path).is_some())
+        || !consumers(root).is_empty()
+        || balancer(root).is_some()
 }
 
 pub(crate) fn read(root: &Node) -> Vec<Entry> {
@@ -113,6 +123,15 @@ pub(crate) fn read(root: &Node) -> Vec<Entry> {
         if let Some(node) = root.at(place.path) {
             entries.extend(read_place(place, Fields::of(node, place.path.join("."))));
         }
+    }
+    for (path, right) in WRONG {
+        let Some(node) = root.at(path) else { continue };
+        let mut entry = Entry::new(Format::SpringRetry, EntryKind::Unread, path.join("."), node.span);
+        let text = format!("Spring Boot has no properties of this name: {right} have an effect");
+        for field in Fields::of(node, path.join(".")).rest() {
+            entry.remarks.push(field.remark(RemarkKind::NoEffect, &*text));
+        }
+        entries.push(entry);
     }
     for (path, node) in consumers(root) {
         entries.extend(read_place(&CONSUMER, Fields::of(node, path)));

@@ -42,11 +42,12 @@ const MAX_LENGTH: usize = 4_096;
 /// Returns what is said of a placeholder.
 pub(crate) fn said(placeholder: &str, is_known: bool) -> (RemarkKind, String) {
     let placeholder = shortened(placeholder);
-    if is_known {
-        (RemarkKind::Note, format!("`{placeholder}` is read with its default, which the environment may replace"))
+    let text = if is_known {
+        format!("`{placeholder}` is read with its default, which the environment may replace")
     } else {
-        (RemarkKind::NotRead, format!("`{placeholder}` is filled in elsewhere: the value is not known"))
-    }
+        format!("`{placeholder}` is filled in elsewhere: the value is not known")
+    };
+    (RemarkKind::NotRead, text)
 }
 
 /// Returns whether a text may have a placeholder of whatever kind.

@@ -99,7 +99,7 @@ fn the_default_in_a_placeholder_is_the_value_and_a_note_says_so() {
         assert_eq!(attempts(&stated).0, Limit::At(wanted), "{name}");
         let text = file.replace('@', with_default(name)).replace("retry${N:-3}v4", "retry@v4");
         assert_eq!(attempts(&text).0, Limit::At(wanted), "{name}: {text}");
-        let notes = remarks(&text, RemarkKind::Note);
+        let notes = remarks(&text, RemarkKind::NotRead);
         assert!(notes.iter().any(|note| note.contains("which the environment may replace")), "{name}: {notes:?}");
         assert_eq!(remarks(&text, RemarkKind::Invalid), [""; 0], "{name}");
     }
@@ -453,4 +453,32 @@ fn a_route_of_grpc_has_no_field_for_retries() {
         &["4:17 GRPCRoute/a.rules[0].retry: a GRPCRoute has no field of this name"],
     );
     assert!(described(&route("GRPCRoute"))[0].starts_with("Unread"));
+}
+
+#[test]
+fn what_stands_at_a_level_where_a_system_ignores_it_is_said() {
+    let istio = |spec: &str| {
+        format!("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a}}\nspec: {{{spec}}}\n")
+    };
+    let cron = |job: &str, template: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a}}\nspec: {{{job}jobTemplate: {{{template}spec: {{template: {{spec: {{}}}}}}}}}}\n"
+        )
+    };
+    for (text, field) in [
+        ("frontend f\n  bind :80\n  retries 5\n".to_owned(), "frontend f.retries"),
+        (istio("retries: {attempts: 5}, http: [{route: []}]"), "spec.retries"),
+        (istio("http: [{route: [{destination: {host: a}, retries: {attempts: 5}}]}]"), "http[0].route[0].retries"),
+        (cron("backoffLimit: 2, ", ""), "spec.backoffLimit"),
+        (cron("", "backoffLimit: 2, "), "spec.jobTemplate.backoffLimit"),
+        ("spring.rabbitmq.listener.retry.enabled=true\n".to_owned(), "spring.rabbitmq.listener.retry.enabled"),
+    ] {
+        let found = remarks(&text, RemarkKind::NoEffect);
+        assert!(found.len() == 1 && found[0].contains(field), "{text}: {found:?}");
+    }
+    assert_eq!(attempts(&cron("backoffLimit: 2, ", "")).0, Limit::At(7));
+    let beside =
+        "virtual_hosts: [{routes: [{match: {prefix: /}, route: {cluster: a}, retry_policy: {retry_on: 5xx}}]}]\n";
+    let found = remarks(beside, RemarkKind::Invalid);
+    assert!(found.len() == 1 && found[0].contains("a route has no such field"), "{found:?}");
 }
