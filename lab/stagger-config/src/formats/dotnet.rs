@@ -11,8 +11,9 @@
 //! | `BackoffType` | Exponential; Constant | | other words |
 //! | `UseJitter` | true; false | | |
 //! | `MaxDelay` | no limit | | no length |
-//! | `AttemptTimeout` | 10 s; none | by Polly alone | |
+//! | `AttemptTimeout` | 10 s; none | by Polly alone | above `TotalRequestTimeout` |
 //! | `TotalRequestTimeout` | 30 s; none | by Polly alone | |
+//! | `SamplingDuration` | 30 s; none | by Polly alone | below twice `AttemptTimeout` |
 //! | other names | | always | |
 
 use core::time::Duration;
@@ -28,6 +29,8 @@ use crate::units;
 const DEFAULTS: Defaults =
     Defaults { retries: 3, delay: Duration::from_secs(2), shape: Shape::Exponential, has_jitter: true };
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of the circuit breaker, which must sample at least two attempts.
+const SAMPLING: Duration = Duration::from_secs(30);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How the delays grow.
@@ -110,6 +113,21 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     };
     settings.attempt_timeout = Some(timeout("AttemptTimeout", ATTEMPT_TIMEOUT, remarks));
     settings.timeout = Some(timeout("TotalRequestTimeout", TOTAL_TIMEOUT, remarks));
+    let sampling =
+        fields.read("CircuitBreaker", |field| field.fields().read("SamplingDuration", |field| span(field, remarks)));
+    let at = |limit: Option<Setting<Limit<Duration>>>| limit.and_then(|limit| limit.value.at());
+    if let (Some(each), Some(all)) = (at(settings.attempt_timeout), at(settings.timeout)) {
+        let mut refused = |text: &str| {
+            let (path, text) = (fields.path.clone(), format!("{text}: the options are refused"));
+            remarks.push(Remark { kind: RemarkKind::Invalid, path, span: place, text });
+        };
+        if each > all {
+            refused("an attempt may take longer than TotalRequestTimeout");
+        }
+        if sampling.or(SAMPLING).is_some_and(|sampling| sampling.value < each.saturating_mul(2)) {
+            refused("SamplingDuration of CircuitBreaker, 30 s by default, is below twice the AttemptTimeout");
+        }
+    }
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // POST is retried as well, unless the code calls DisableForUnsafeHttpMethods.
     entry.may_repeat_unsafe = Some(true);

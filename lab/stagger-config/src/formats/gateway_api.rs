@@ -58,6 +58,13 @@ fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
             entry.settings.attempt_timeout =
                 timeouts.read("backendRequest", |field| limit(field, &mut entry.remarks)).flat();
             timeouts.finish(&mut entry.remarks);
+            let of = |limit: Option<Setting<Limit<Duration>>>| limit.and_then(|limit| limit.value.at());
+            if let (Some(all), Some(each)) = (of(entry.settings.timeout), of(entry.settings.attempt_timeout))
+                && each > all
+            {
+                let text = "backendRequest is longer than request: the API server refuses the route";
+                entry.remarks.push(field.remark(RemarkKind::Invalid, text));
+            }
         }
         if object.kind == "GRPCRoute" {
             // It has neither of these fields.

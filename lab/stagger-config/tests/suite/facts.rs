@@ -482,3 +482,31 @@ fn what_stands_at_a_level_where_a_system_ignores_it_is_said() {
     let found = remarks(beside, RemarkKind::Invalid);
     assert!(found.len() == 1 && found[0].contains("a route has no such field"), "{found:?}");
 }
+
+#[test]
+fn limits_that_contradict_each_other_are_refused() {
+    let handler = |sections: &str| format!("{{\"Http\": {{\"Retry\": {{\"MaxRetryAttempts\": 2}}, {sections}}}}}");
+    let route = |timeouts: &str| {
+        format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nspec: {{rules: [{{timeouts: {{{timeouts}}}}}]}}\n"
+        )
+    };
+    for (text, wanted) in [
+        (handler("\"AttemptTimeout\": {\"Timeout\": \"00:00:12\"}"), ""),
+        (handler("\"AttemptTimeout\": {\"Timeout\": \"00:00:16\"}"), "SamplingDuration"),
+        (
+            handler(
+                "\"AttemptTimeout\": {\"Timeout\": \"00:00:16\"}, \"CircuitBreaker\": {\"SamplingDuration\": \"00:00:32\"}",
+            ),
+            "",
+        ),
+        (handler("\"TotalRequestTimeout\": {\"Timeout\": \"00:00:05\"}"), "TotalRequestTimeout"),
+        (route("request: 1s, backendRequest: 2s"), "backendRequest"),
+        (route("request: 0s, backendRequest: 2s"), ""),
+        (route("request: 2s, backendRequest: 2s"), ""),
+    ] {
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert!(found.iter().all(|remark| remark.contains(wanted)), "{text}: {found:?}");
+        assert_eq!(found.is_empty(), wanted.is_empty(), "{text}: {found:?}");
+    }
+}
