@@ -74,13 +74,15 @@ impl Entry {
             return Policy::stop().build().ok();
         }
         let base = settings.base?.value;
-        // Without a delay there is nothing that could grow or be drawn. With one, what is absent is not known.
+        // Without a delay there is nothing that could grow or be drawn. With one, what is absent is not known; a route
+        // of the Gateway API states the least delays, which are read as the delays.
+        let needs_growth = !base.is_zero() && self.format != Format::GatewayApi;
         let multiplier = match (settings.multiplier, settings.step) {
             (Some(multiplier), _) => multiplier.value,
-            (None, None) if !base.is_zero() => return None,
+            (None, None) if needs_growth => return None,
             (None, _) => 1.0,
         };
-        if settings.jitter.is_none() && !base.is_zero() {
+        if settings.jitter.is_none() && needs_growth {
             return None;
         }
         let is_constant = (multiplier - 1.0).abs() < f64::EPSILON;

@@ -165,7 +165,7 @@ fn what_cannot_be_said_as_a_policy_is_shown_on_request_and_always_in_json() {
     let files = Files::new();
     let text = MESH.replace("perTryTimeout: 2s", "perTryTimeout: 500ms, retryRemoteLocalities: true");
     files.write("virtualservice.yaml", &text);
-    files.write("app.service", "[Service]\nRestart=always\nStartLimitIntervalSec=0\n");
+    files.write("app.service", "[Service]\nRestart=always\nStartLimitInterval=0\n");
     let quiet = check(&files, &["virtualservice.yaml", "app.service"]);
     assert!(!quiet.exits(0).stdout.contains("retryRemoteLocalities"), "{quiet:#?}");
     for flag in ["-v", "--verbose"] {
@@ -180,8 +180,7 @@ cannot be said as a policy:
 app.service: systemd
 no findings
 worth knowing:
-  3:1: StartLimitIntervalSec: no start limit: the process is started again for
-    ever
+  3:1: StartLimitInterval: no start limit: the process is started again for ever
 ";
         assert_eq!(seen.exits(0).stdout, want);
     }
@@ -214,7 +213,7 @@ no findings
     assert_eq!(seen.exits(0).stdout, want);
     assert_eq!(check(&files, &["nginx.conf", "--json"]).json()["files"][0]["notes"][0]["kind"], "not-read");
 
-    files.write("app.service", "[Service]\nRestart=always\nStartLimitIntervalSec=0\n");
+    files.write("app.service", "[Service]\nRestart=always\nStartLimitInterval=0\n");
     fs::create_dir(files.path("app.service.d")).unwrap();
     assert_eq!(check(&files, &["app.service"]).exits(0).stderr, "");
     files.write("app.service.d/10-fast.conf", "[Service]\nRestartSec=0\n");
