@@ -4,6 +4,8 @@
 //! environment may say otherwise. One without is [`Value::Unknown`], of which nothing is concluded. This is done before
 //! a file is read, so that all formats do the same.
 
+use core::cell::Cell;
+
 use super::{Node, Value};
 use crate::entry::RemarkKind;
 use crate::fields::shortened;
@@ -38,6 +40,8 @@ const MAX_DEPTH: usize = 8;
 /// one another do not grow without bound.
 const MAX_LOOKUPS: usize = 32;
 const MAX_LENGTH: usize = 4_096;
+/// Properties that are looked up for a whole file; those that are left are not known.
+const MAX_LOOKUPS_OF_ALL: usize = 1_000;
 
 /// Returns what is said of a placeholder.
 pub(crate) fn said(placeholder: &str, is_known: bool) -> (RemarkKind, String) {
@@ -57,10 +61,17 @@ pub(crate) fn may_have(text: &str) -> bool {
 
 /// Fills in the placeholders of a document.
 pub(crate) fn fill(document: &mut Node, syntax: Syntax) {
+    if syntax == Syntax::Shell {
+        return fill_node(document, syntax, &|_| None);
+    }
     let raw = document.clone();
-    let property = |name: &str| match syntax {
-        Syntax::Shell => None,
-        Syntax::Spring => raw.text_at(&name.split('.').collect::<Vec<_>>()),
+    // Each look-up passes over the names of the file.
+    let left = Cell::new(MAX_LOOKUPS_OF_ALL);
+    let property = |name: &str| {
+        if left.replace(left.get().saturating_sub(1)) == 0 {
+            return Some(FOREIGN[0]);
+        }
+        raw.text_at(&name.split('.').collect::<Vec<_>>())
     };
     fill_node(document, syntax, &property);
 }
@@ -271,6 +282,15 @@ mod tests {
             let wanted = wanted.map_or(Filled::Unknown, |text| Filled::Default(text.to_owned()));
             assert_eq!(filled_with(text, Syntax::Spring, &property), wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_with_too_many_references_has_values_that_are_not_known() {
+        let lines: String = (0..2_000).map(|at| format!("a{at}=${{b:1}}\n")).collect();
+        let mut root = crate::tree::properties(&lines);
+        fill(&mut root, Syntax::Spring);
+        assert_eq!(root.text_of("a0"), Some("1"));
+        assert_eq!(root.get("a1999").unwrap().value, Value::Unknown);
     }
 
     #[test]
