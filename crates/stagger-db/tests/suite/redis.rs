@@ -90,3 +90,17 @@ fn lost_connections_are_transient_and_usage_errors_permanent() {
         assert_eq!(stagger_db::redis(&error), want, "{error}");
     }
 }
+
+#[test]
+fn a_host_that_is_not_found_is_transient() {
+    let real = redis::Client::open("redis://name.invalid/").unwrap().get_connection().map(drop).unwrap_err();
+    for (error, want) in [
+        (real, Outcome::TRANSIENT),
+        // A lookup without an answer, as the two kinds of connections report it.
+        ((ErrorKind::InvalidClientConfig, "could not resolve to any addresses").into(), Outcome::TRANSIENT),
+        ((ErrorKind::InvalidClientConfig, "No address found for host").into(), Outcome::TRANSIENT),
+        ((ErrorKind::InvalidClientConfig, "Redis URL did not parse").into(), Outcome::Permanent),
+    ] {
+        assert_eq!(stagger_db::redis(&error), want, "{error}");
+    }
+}
