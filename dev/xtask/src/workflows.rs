@@ -97,7 +97,8 @@ fn the_action_installs_a_release_and_refuses_one_that_has_been_changed() {
 
     let action = fs::read_to_string(root().join("action.yml")).unwrap();
     let name = "stagger-0.1.0-x86_64-unknown-linux-musl";
-    let program = Entry { path: "stagger".into(), content: b"#!/bin/sh\necho \"$@\"\n".to_vec(), is_executable: true };
+    let program =
+        Entry { path: "stagger".into(), content: b"#!/bin/sh\nprintf '<%s>' \"$@\"\n".to_vec(), is_executable: true };
     let archive = tar_gz(name, vec![program], 0).unwrap();
     let digest = hex(&Sha256::digest(&archive));
     for (sums, succeeds) in [
@@ -114,15 +115,19 @@ fn the_action_installs_a_release_and_refuses_one_that_has_been_changed() {
             let mut bash = Command::new("bash");
             bash.args(["-eo", "pipefail", "-c", script]).env("RUNNER_TEMP", directory.path());
             bash.env("RELEASES_URL", format!("file://{}", directory.path().display()));
-            bash.envs([("VERSION", "v0.1.0"), ("MACHINE", "Linux-X64"), ("PATHS", "k8s a.yaml"), ("ARGUMENTS", "")]);
+            bash.envs([("VERSION", "v0.1.0"), ("MACHINE", "Linux-X64")]).current_dir(directory.path());
+            // What the shell would split, expand, or take for an option of the program.
+            bash.envs([("PATHS", "deploy/**/*.yaml\n*\na file\n--allow=S019\n$(touch x)\n"), ("ARGUMENTS", "")]);
             bash.output().unwrap()
         };
         let installed = run(&script(&action, "Install stagger"));
         assert_eq!(installed.status.success(), succeeds, "{sums}: {}", String::from_utf8_lossy(&installed.stderr));
         if succeeds {
-            let (_, check) = action.split_once("run: '").unwrap();
-            let checked = run(check.trim_end().trim_end_matches('\''));
-            assert_eq!(String::from_utf8(checked.stdout).unwrap(), "check --github k8s a.yaml\n");
+            let checked = run(&script(&action, "Check"));
+            assert_eq!(
+                String::from_utf8(checked.stdout).unwrap(),
+                "<check><--github><--><deploy/**/*.yaml><*><a file><--allow=S019><$(touch x)>"
+            );
         }
     }
 }
