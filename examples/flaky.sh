@@ -1,37 +1,22 @@
 #!/bin/sh
-# A job that fails for a real reason: it needs a lock that a backup holds for the first 1.5 seconds.
+# A coffee machine: its water needs 1.5 seconds to get hot, and until then it fails.
 #
 #     stagger run -d 300ms -n 8 -- examples/flaky.sh
 #
-# All attempts of one run share a directory named after their parent process, so concurrent runs do not collide. The
-# directory is removed however the run ends.
+# `stagger run` tells each attempt how long the run has lasted. So nothing runs between attempts, and nothing is left.
 set -u
 
-parent=$PPID
-home=${TMPDIR:-/tmp}/stagger-flaky-$parent
-lock=$home/lock
+heat=$((20 + ${STAGGER_ELAPSED_MS:-0} / 20))
 
-backup() {
-    sleep 1.5 2>/dev/null || sleep 2
-    rmdir "$lock"
-    # If the job never gets the lock, remove the directory when its parent has ended.
-    while [ -d "$home" ] && kill -0 "$parent"; do
-        sleep 1
-    done
-    rm -rf "$home"
-}
-
-# The first attempt finds no directory: a backup begins.
-if mkdir "$home" 2>/dev/null; then
-    mkdir "$lock"
-    backup </dev/null >/dev/null 2>&1 &
-fi
-
-# mkdir either makes the directory or fails, so exactly one process has the lock.
-if ! mkdir "$lock" 2>/dev/null; then
-    echo "flaky.sh: the backup holds the lock" >&2
+if [ "$heat" -lt 95 ]; then
+    echo "flaky.sh: the water has $heat °C, coffee needs 95 °C" >&2
     exit 75 # EX_TEMPFAIL: worth another attempt
 fi
 
-echo "flaky.sh: done, under the lock"
-rmdir "$lock" "$home"
+cat <<'CUP'
+   ) ) )
+  ( ( (
+ .------.
+ |      |)
+ '------'
+CUP

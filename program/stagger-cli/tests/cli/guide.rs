@@ -213,3 +213,16 @@ fn prose_contains_no_measured_figures() {
         assert!(!line.contains(|c: char| c.is_ascii_digit()), "{line}");
     }
 }
+
+#[test]
+fn the_first_command_of_the_readme_makes_coffee_and_leaves_nothing() {
+    let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let words = "run -d 300ms -n 8 -- examples/flaky.sh";
+    let readme = fs::read_to_string(Path::new(project).join("README.md")).unwrap();
+    assert!(readme.contains(&format!("```sh\nstagger {words}\n```")));
+    let files = Files::new();
+    let seen = see(stagger(words.split(' ')).current_dir(project).env("TMPDIR", files.path(".")));
+    seen.exits(0).says("the water has 20 °C, coffee needs 95 °C");
+    assert!(seen.stdout.ends_with("'------'\n"), "{seen:?}");
+    assert_eq!(fs::read_dir(files.path(".")).unwrap().count(), 0);
+}
