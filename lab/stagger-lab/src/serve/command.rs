@@ -14,10 +14,12 @@ use hyper_util::service::TowerToHyperService;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::{print, say};
 use stagger_ws::server::listen;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 
-use super::limits::{HEAD_TIMEOUT, MAX_CONNECTIONS, MAX_HEAD_BYTES};
+use super::limits::{HEAD_TIMEOUT, MAX_CONNECTION_TIME, MAX_CONNECTIONS, MAX_HEAD_BYTES, WRITE_TIMEOUT};
 use super::routes::routes;
 
 /// Show a page in the browser on which two policies race against each other
@@ -92,6 +94,8 @@ pub(super) async fn serve(listener: TcpListener, routes: Router) {
     while let Ok(place) = Arc::clone(&free).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
+                // The connection works without it.
+                let _ = stream.set_nodelay(true);
                 tokio::spawn(connection(stream, routes.clone(), place));
             }
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
@@ -99,16 +103,55 @@ pub(super) async fn serve(listener: TcpListener, routes: Router) {
     }
 }
 
-async fn connection(stream: TcpStream, routes: Router, _place: OwnedSemaphorePermit) {
-    // The connection works without it.
-    let _ = stream.set_nodelay(true);
+async fn connection(stream: impl AsyncRead + AsyncWrite, routes: Router, _place: OwnedSemaphorePermit) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let service = TowerToHyperService::new(routes);
     // Fails if the browser closes the connection, as it does when the page goes. The answer in progress is dropped with
     // it.
-    let _ = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
+    let _ = tokio::time::timeout(MAX_CONNECTION_TIME, serving).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// Returns the side of a client that has sent a request, and how long its connection is kept.
+    async fn kept(client: impl AsyncFn(DuplexStream)) -> Duration {
+        let (mut ours, theirs) = duplex(64);
+        let place = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        ours.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let routes = Router::new().fallback(|| async { "x".repeat(1_000) });
+        let begun = Instant::now();
+        tokio::select! {
+            () = connection(theirs, routes, place) => begun.elapsed(),
+            () = client(ours) => panic!("the client closed the connection"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_not_kept() {
+        let kept = kept(async |_stream| core::future::pending().await).await;
+        assert_eq!(kept, WRITE_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_a_byte_at_a_time_is_not_kept_for_ever() {
+        let kept = kept(async |mut stream| {
+            loop {
+                sleep(WRITE_TIMEOUT / 2).await;
+                let _ = stream.read(&mut [0; 1]).await;
+            }
+        })
         .await;
+        assert_eq!(kept, MAX_CONNECTION_TIME);
+    }
 }

@@ -21,6 +21,12 @@ pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time within which the body of a request must arrive.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Time within which a part of a response must have been received.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time after which a connection is closed, however slowly it goes on. Browsers open another.
+pub(super) const MAX_CONNECTION_TIME: Duration = Duration::from_secs(300);
+
 /// Maximum number of open connections. Further ones wait in the queue of the kernel.
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
