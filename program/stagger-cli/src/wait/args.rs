@@ -71,7 +71,7 @@ pub(crate) struct WaitArgs {
     #[arg(long, conflicts_with = "body", help_heading = "HTTP")]
     pub(crate) head: bool,
 
-    /// Follow up to ten redirects, and judge the last response
+    /// Follow up to ten redirects, and judge the last response; another origin gets no headers of -H
     #[arg(short = 'L', long, help_heading = "HTTP")]
     pub(crate) location: bool,
 

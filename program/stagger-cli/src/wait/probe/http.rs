@@ -2,7 +2,7 @@ use std::env;
 use std::time::SystemTime;
 
 use regex::bytes::Regex;
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy as Redirects;
 use reqwest::{Certificate, Client, ClientBuilder, Method, Response, StatusCode, Url};
 use stagger::{Outcome, ServerHint};
@@ -29,9 +29,9 @@ pub(super) struct HttpProbe {
 
 impl HttpProbe {
     pub(super) fn new(url: &Url, settings: &HttpSettings) -> Result<Self, CliError> {
-        let redirects = if settings.location { Redirects::limited(MOST_REDIRECTS) } else { Redirects::none() };
         let mut client = Client::builder()
-            .redirect(redirects)
+            // `ask` follows them.
+            .redirect(Redirects::none())
             .http1_only()
             // Each attempt connects anew: an open connection says nothing about new clients.
             .pool_max_idle_per_host(0)
@@ -55,22 +55,47 @@ impl HttpProbe {
         Ok(Self { client, url: url.clone(), settings: settings.clone() })
     }
 
-    /// Sends the request and judges the response.
+    /// Sends the request, follows redirects if that is wanted, and judges the last response. Headers of the user's, in
+    /// any of which there may be credentials, are sent to the origin of the first request only.
     pub(super) async fn ask(&self) -> Result<(), Failure> {
         let method = if self.settings.head { Method::HEAD } else { Method::GET };
-        let request = self.client.request(method, self.url.clone()).headers(self.settings.headers.clone());
-        let failed = |error: reqwest::Error| Failure::request(self.url.host_str().unwrap_or_default(), &error);
-        let response = request.send().await.map_err(failed)?;
+        let (mut url, mut headers) = (self.url.clone(), self.settings.headers.clone());
+        let failed = |url: &Url, error: &reqwest::Error| Failure::request(url.host_str().unwrap_or_default(), error);
+        let mut redirects = 0;
+        let response = loop {
+            let request = self.client.request(method.clone(), url.clone()).headers(headers.clone());
+            let response = request.send().await.map_err(|error| failed(&url, &error))?;
+            let target = if self.settings.location { redirect_target(&response) } else { None };
+            let Some(target) = target else { break response };
+            if redirects == MOST_REDIRECTS {
+                return Err(Failure::new(format!("more than {MOST_REDIRECTS} redirects")).permanent());
+            }
+            redirects += 1;
+            if target.origin() != url.origin() {
+                headers.clear();
+            }
+            url = target;
+        };
         if !self.settings.status.contains(response.status().as_u16()) {
             return Err(wrong_status(response.status(), response.headers()));
         }
         match &self.settings.body {
-            Some(wanted) if !matches(response, wanted).await.map_err(failed)? => {
+            Some(wanted) if !matches(response, wanted).await.map_err(|error| failed(&url, &error))? => {
                 Err(Failure::new("the body does not match"))
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Returns where a response redirects to; `None` if it does not, or not to a server.
+fn redirect_target(response: &Response) -> Option<Url> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let target = response.url().join(location).ok()?;
+    if matches!(target.scheme(), "http" | "https") { Some(target) } else { None }
 }
 
 /// Returns the certificates that the system trusts.

@@ -172,6 +172,31 @@ fn redirects_are_followed_only_on_request() {
 }
 
 #[test]
+fn headers_are_sent_again_within_an_origin_and_to_no_other() {
+    let respond = |elsewhere: String| {
+        url(move |head| {
+            let knows = head.to_ascii_lowercase().contains("x-api-key: secret");
+            match (head.split(' ').nth(1), knows) {
+                (Some("/"), true) => response("302 Found", "Location: /there\r\n", ""),
+                (Some("/there"), true) => response("307 Temporary Redirect", &format!("Location: {elsewhere}\r\n"), ""),
+                (Some("/elsewhere"), false) => response("200 OK", "", ""),
+                _ => response("400 Bad Request", "", ""),
+            }
+        })
+    };
+    let other = respond(String::new());
+    let first = respond(format!("{other}elsewhere"));
+    once(&["-L", "-H", "X-Api-Key: secret", &first]).exits(0);
+    once(&["-L", &first]).exits(124).says("400 Bad Request");
+}
+
+#[test]
+fn a_loop_of_redirects_ends() {
+    let url = url(|_| response("302 Found", "Location: /\r\n", ""));
+    once(&["-L", "--fail-fast", &url]).exits(1).says("more than 10 redirects");
+}
+
+#[test]
 fn a_body_is_searched_up_to_its_first_mib() {
     // A body without an end.
     let (listener, url) = listener();
