@@ -2,10 +2,8 @@ use core::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisError, ScriptInvocation};
+use stagger::text::Outside;
 use stagger_lease::process::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
-
-/// The longest text of an error that is kept, in bytes.
-const LONGEST_ERROR: usize = 200;
 
 /// Finding the primary through Sentinel, or the slots of a cluster, takes several connections.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -152,11 +150,5 @@ fn use_tls_provider() {
 
 /// Returns the error in words, of a length that suits a log.
 fn text(error: &RedisError) -> String {
-    let mut text = error.to_string();
-    if text.len() > LONGEST_ERROR {
-        let end = (0..=LONGEST_ERROR).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
+    Outside(&error.to_string()).to_string()
 }

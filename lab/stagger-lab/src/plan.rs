@@ -18,6 +18,7 @@ use stagger_terminal::plot::{RenderOptions, paragraph};
 use stagger_terminal::policy_args::PolicyArgs;
 
 use crate::check::{ConfigPolicy, policies_of};
+use stagger_terminal::output::outside::path_shown;
 
 /// The flags of `plan` that name files and systems.
 #[derive(Args, Clone, Debug)]
@@ -69,7 +70,7 @@ impl FileArgs {
             let paths: Vec<_> = found.iter().map(|found| &*found.path).collect();
             return Err(CliError::usage(format_args!(
                 "{} has several policies, and this output is of one; choose it with --entry: {}",
-                file.display(),
+                path_shown(file),
                 paths.join(", ")
             )));
         }

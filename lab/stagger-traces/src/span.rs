@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use stagger_core::text::Outside;
+
 /// Which side of a call a span is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -52,7 +54,7 @@ pub(crate) struct Span {
 /// Most names that are kept: operations that contain identifiers have no end of them.
 const MAX_NAMES: usize = 20_000;
 
-/// Longest name that is kept, in bytes.
+/// Longest name that is read, in bytes.
 const MAX_LENGTH: usize = 200;
 
 /// A name that is kept.
@@ -91,7 +93,7 @@ impl Names {
             return Name::OTHERS;
         }
         let name = Name(u32::try_from(self.texts.len()).unwrap_or(Name::OTHERS.0));
-        self.texts.push(text.to_owned());
+        self.texts.push(Outside(text).to_string());
         self.index.insert(text.to_owned(), name);
         name
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anstyle::AnsiColor;
 use clap::{ArgAction, Args, FromArgMatches, Subcommand};
 use stagger_terminal::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
+use stagger_terminal::output::outside::in_lines;
 use stagger_terminal::output::suggestion;
 use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
 
@@ -175,7 +176,7 @@ pub(crate) fn exit_with_usage(error: &clap::Error) -> ExitCode {
 pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode {
     let style = if term.stderr.color { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
     // If standard error is closed, the exit code still reports the failure.
-    let _ = writeln!(io::stderr(), "{style}error:{style:#} {error}");
+    let _ = writeln!(io::stderr(), "{style}error:{style:#} {}", in_lines(&error.to_string()));
     ExitCode::from(match (command, error) {
         (Command::Run(_) | Command::Wait(_), _) | (_, CliError::Io { .. }) => RUN_FAILURE,
         (_, CliError::Usage(_)) => USAGE_ERROR,

@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use stagger::control::{ControlError, RetryControls};
 use stagger_core::budget::ControlSetting;
+use stagger_core::text::Outside;
 #[cfg(feature = "fleet")]
 use stagger_redis::{ControlStore, ControlStoreError, StoredControls};
 use stagger_terminal::output::error::CliError;
@@ -25,6 +26,7 @@ use tempfile::NamedTempFile;
 use tokio::runtime::Builder;
 
 use crate::run::StoreAddress;
+use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<ExitCode, CliError> {
@@ -46,14 +48,18 @@ pub(crate) fn run(args: &ControlArgs) -> Result<ExitCode, CliError> {
 }
 
 fn table(list: &[Control<'_>], stored: Option<&Stored>) -> String {
-    // More columns than fit a line would be no table, and the width of a format has a limit.
-    const WIDEST: usize = 200;
-    let width = |of: fn(&Control<'_>) -> usize| list.iter().map(of).max().unwrap_or_default().min(WIDEST);
-    let targets = width(|control| control.target.chars().count());
-    let settings = width(|control| control.setting.to_string().len());
+    let rows: Vec<_> = list
+        .iter()
+        .map(|Control { target, setting, note }| {
+            (Outside(target).to_string(), setting.to_string(), Outside(note).to_string())
+        })
+        .collect();
+    // A bounded number of characters each: the width of a column is limited.
+    let targets = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or_default();
+    let settings = rows.iter().map(|row| row.1.len()).max().unwrap_or_default();
     let mut text = String::new();
-    for Control { target, setting, note } in list {
-        let line = format!("{target:<targets$}  {:<settings$}  {note}", setting.to_string());
+    for (target, setting, note) in &rows {
+        let line = format!("{target:<targets$}  {setting:<settings$}  {note}");
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", line.trim_end());
     }
@@ -200,7 +206,7 @@ const MAX_LENGTH: u64 = 1 << 20;
 
 /// Shows or changes the controls in a file, and returns them.
 fn run_file(args: &ControlArgs, path: &Path) -> Result<Controls, CliError> {
-    let shown = path.display();
+    let shown = path_shown(path);
     let (text, permissions) = match read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && args.action == Action::Set => (String::new(), None),
         read => {
@@ -229,7 +235,7 @@ fn read(path: &Path) -> io::Result<(String, Permissions)> {
 fn write(path: &Path, text: &str, permissions: Option<Permissions>) -> Result<(), CliError> {
     // A link stays one.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let failed = |error| CliError::io(format_args!("cannot write {}", path.display()), error);
+    let failed = |error| CliError::io(format_args!("cannot write {}", path_shown(&path)), error);
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -435,7 +441,7 @@ fn check(entries: &[String]) -> Result<(), CliError> {
     match entries.iter().find(|entry| entry.trim().is_empty() || entry.contains(['#', ';', '\n', '\r'])) {
         Some(entry) => Err(CliError::usage(format_args!(
             "`{}` is not one entry; write each as an argument, such as api=25%, and comments with --reason",
-            entry.escape_debug()
+            Outside(entry)
         ))),
         None => Ok(()),
     }

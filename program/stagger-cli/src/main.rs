@@ -78,7 +78,7 @@ fn plan(args: &PlanCommand, term: &Term) -> Result<ExitCode, CliError> {
         return Err(CliError::usage(format_args!(
             "{}: this build of stagger does not read the files of other systems; it was built without the feature \
              `lab`",
-            file.display()
+            stagger_terminal::output::outside::path_shown(file)
         )));
     }
     plan::run(&args.plan, None, term)

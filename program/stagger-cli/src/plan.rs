@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::suggestion::offering;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::print;
@@ -134,7 +135,7 @@ fn plan(args: &PlanArgs, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, C
         svg => {
             if let Some(path) = svg {
                 fs::write(path, plan.svg())
-                    .map_err(|source| CliError::io(format_args!("cannot write {}", path.display()), source))?;
+                    .map_err(|source| CliError::io(format_args!("cannot write {}", path_shown(path)), source))?;
             }
             if args.json { plan.json()? } else { plan.text(RenderOptions::for_screen(&term.stdout, term)) }
         }

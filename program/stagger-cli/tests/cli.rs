@@ -53,6 +53,8 @@ mod init;
 mod logging;
 #[path = "cli/nested.rs"]
 mod nested;
+#[path = "cli/outside.rs"]
+mod outside;
 #[path = "cli/pages.rs"]
 mod pages;
 #[path = "cli/peers.rs"]

@@ -4,6 +4,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 use core::str::FromStr;
 
+use super::Outside;
 use super::error::QuotedWord;
 
 /// A rate per second, finite and greater than 0.
@@ -99,7 +100,7 @@ impl ParseValueError {
 impl fmt::Display for ParseValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.as_str();
-        write!(f, "invalid value `{word}`; expected {}", self.expected)?;
+        write!(f, "invalid value `{}`; expected {}", Outside(word), self.expected)?;
         match small_m(word) {
             Some((digits, unit)) => write!(f, "; did you mean `{digits}M{unit}`?"),
             None => Ok(()),

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::Outside;
 use crate::policy::PolicyError;
 
 /// The error of every parser in this crate: what is wrong, the offending word, and what is accepted instead.
@@ -82,7 +83,7 @@ impl From<PolicyError> for ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = self.word.as_str();
+        let word = Outside(self.word.as_str());
         let rest = match self.problem {
             Problem::Policy(error) => return fmt::Display::fmt(&error, f),
             Problem::Missing(example) => return write!(f, "a {word} backoff needs {example}; add it"),

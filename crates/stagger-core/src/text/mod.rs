@@ -5,6 +5,7 @@
 mod amount;
 mod duration;
 mod error;
+mod outside;
 mod policy;
 #[cfg(feature = "serde")]
 mod serde;
@@ -16,6 +17,7 @@ pub use error::ParseError;
 pub(crate) use error::Problem;
 #[doc(hidden)]
 pub use error::nearest;
+pub use outside::Outside;
 #[doc(hidden)]
 pub use policy::backoff_names;
 #[doc(hidden)]

@@ -6,6 +6,8 @@ use core::time::Duration;
 use anstyle::Style;
 use stagger_core::text::Compact;
 
+use super::outside::in_line;
+
 pub const DIM: Style = Style::new().dimmed();
 pub const PLAIN: Style = Style::new();
 
@@ -21,7 +23,7 @@ const INDENT: &str = "    ";
 
 impl Line {
     pub fn part(mut self, style: Style, text: impl fmt::Display) -> Self {
-        self.parts.push((style, text.to_string()));
+        self.parts.push((style, in_line(&text.to_string()).into_owned()));
         self
     }
 

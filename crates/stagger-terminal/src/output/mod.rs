@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod line;
+pub mod outside;
 pub mod suggestion;
 pub mod terminal;
 pub mod write;

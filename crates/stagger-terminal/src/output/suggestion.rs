@@ -5,15 +5,41 @@ use std::ffi::{OsStr, OsString};
 use clap::builder::{PossibleValue, StyledStr, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
-use stagger_core::text::nearest;
+use stagger_core::text::{Outside, nearest};
+
+/// Returns an address without user and password: `redis://u:p@h/jobs` becomes `redis://h/jobs`. What is no address stays
+/// as it is. A password may contain any character, so all is left out up to the last `@`.
+pub fn without_user(text: &str) -> String {
+    match text.split_once("://") {
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, host)) => format!("{scheme}://{host}"),
+            None => text.to_owned(),
+        },
+        None => text.to_owned(),
+    }
+}
 
 /// Replaces the tips of clap, some of which make a command line worse: its similar names are often far, and a flag that
 /// follows `--` is the command that is run.
-pub fn corrected(mut error: clap::Error, command: &Command, words: &[OsString]) -> clap::Error {
-    let text = |error: &clap::Error, kind| match error.get(kind) {
+pub fn corrected(error: clap::Error, command: &Command, words: &[OsString]) -> clap::Error {
+    let mut error = with_tips(error, command, words);
+    // A shell may have made the word of a name of a file.
+    for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue] {
+        if let Some(word) = text(&error, kind) {
+            error.insert(kind, ContextValue::String(Outside(&without_user(&word)).to_string()));
+        }
+    }
+    error
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
-    };
+    }
+}
+
+fn with_tips(mut error: clap::Error, command: &Command, words: &[OsString]) -> clap::Error {
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let Some(unknown) = text(&error, ContextKind::InvalidArg) else { return error };

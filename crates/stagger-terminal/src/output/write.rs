@@ -7,6 +7,8 @@ use serde::Serialize;
 use tempfile::{Builder, NamedTempFile};
 
 use super::error::CliError;
+use super::outside::in_lines;
+use crate::output::outside::path_shown;
 
 /// Writes a result to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(bytes: &[u8]) -> Result<(), CliError> {
@@ -22,7 +24,7 @@ pub fn print(bytes: &[u8]) -> Result<(), CliError> {
 /// Prints a message for humans to standard error.
 pub fn say(text: &str) {
     // If standard error is closed, the exit code still reports a failure.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", in_lines(text));
 }
 
 /// Serializes a document as one line of JSON.
@@ -134,7 +136,7 @@ fn cannot_write(path: &Path, source: io::Error) -> CliError {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => " (choose a writable location)",
         _ => "",
     };
-    CliError::io(format_args!("cannot write {}{remedy}", path.display()), source)
+    CliError::io(format_args!("cannot write {}{remedy}", path_shown(path)), source)
 }
 
 /// Creates a directory for files, if it does not exist.

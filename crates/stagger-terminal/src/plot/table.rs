@@ -3,6 +3,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use super::text::RenderOptions;
+use crate::output::outside::in_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
@@ -44,7 +45,7 @@ pub struct Cell {
 
 impl<T: ToString> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: text.to_string(), is_bold: false }
+        Self { text: in_line(&text.to_string()).into_owned(), is_bold: false }
     }
 }
 

@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use anstyle::Style;
 use textwrap::{Options, WordSplitter};
 
+use crate::output::outside::in_line;
 use crate::output::terminal::{Screen, Term};
 
 /// The capabilities of the output that text is rendered for.
@@ -74,7 +75,7 @@ pub fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
 
 /// Wraps text to the width of the output and adds a final newline.
 pub fn paragraph(text: &str, indent: &str, options: RenderOptions) -> String {
-    wrap(text, usize::from(options.columns), indent).join("\n") + "\n"
+    wrap(&in_line(text), usize::from(options.columns), indent).join("\n") + "\n"
 }
 
 /// Formats values as one character each, with a height relative to the maximum: `▂▅▇█▃▁`.

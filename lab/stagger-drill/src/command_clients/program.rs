@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use clap::Args;
+use stagger_core::text::Outside;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::print;
 
@@ -152,7 +153,7 @@ impl Tail {
         let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
         let last = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES));
         let shown = last.map(|line| {
-            let clean = line.chars().map(|c| if c.is_control() { ' ' } else { c });
+            let clean = line.chars().map(|c| if Outside::shows(c) { c } else { ' ' });
             clean.take(SHOWN_CHARS).collect::<String>()
         });
         shown.collect::<Vec<_>>().join(" | ")

@@ -6,6 +6,7 @@ use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 
 /// Findings that are known, and do not count: a file with the schema `stagger.check-baseline/1`.
 ///
@@ -47,7 +48,7 @@ impl fmt::Display for Key {
 impl Baseline {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
-        let name = path.display();
+        let name = path_shown(path);
         let text = fs::read_to_string(path)
             .map_err(|error| CliError::io(format_args!("--baseline: cannot read {name}"), error))?;
         let again = "write it again with --write-baseline";
@@ -73,7 +74,7 @@ impl Baseline {
 
     /// Writes a file, one finding on each line, so that a difference of two is readable.
     pub(super) fn write(&self, path: &Path) -> Result<(), CliError> {
-        let failed = |error| CliError::io(format_args!("--write-baseline: cannot write {}", path.display()), error);
+        let failed = |error| CliError::io(format_args!("--write-baseline: cannot write {}", path_shown(path)), error);
         let lines = self.findings.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
         let lines = lines.map_err(|error| failed(error.into()))?.join(",\n");
         fs::write(path, format!("{{\"schema\":\"{SCHEMA}\",\"findings\":[\n{lines}\n]}}\n")).map_err(failed)

@@ -12,6 +12,7 @@ use super::baseline::Baseline;
 use super::files::Detail;
 use super::result::CheckResult;
 use super::{html, json, outputs, report, rules, traces};
+use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger check`.
 pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -36,7 +37,7 @@ pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     if let Some(path) = &args.write_baseline {
         Baseline::of(checked.keys()).write(path)?;
         let count = checked.keys().count();
-        say(&format!("wrote {count} finding{} to {}", if count == 1 { "" } else { "s" }, path.display()));
+        say(&format!("wrote {count} finding{} to {}", if count == 1 { "" } else { "s" }, path_shown(path)));
         return Ok(ExitCode::SUCCESS);
     }
     let code = if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };

@@ -4,6 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use stagger_lint::{FileFinding, Place, Rule, Severity};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::write::to_json;
 use stagger_terminal::plot::svg::Element;
 
@@ -24,7 +25,7 @@ fn annotation(subject: &Subject<'_>, found: &Reported<'_>) -> String {
     };
     let mut properties = Vec::new();
     if let Some(file) = &subject.file {
-        properties.push(format!("file={}", property(file)));
+        properties.push(format!("file={}", property(&path_shown(file))));
         if let Some(place) = found.place() {
             properties.push(format!("line={},endLine={}", place.line, place.end_line));
             // Of several lines, GitHub wants no columns.

@@ -12,6 +12,7 @@ use stagger_terminal::policy_args::{PolicyArgs, is_file};
 use super::args::CheckArgs;
 use super::baseline::{Baseline, Key};
 use super::files::FileResult;
+use stagger_terminal::output::outside::path_shown;
 
 /// Everything that was checked, with the findings.
 pub(super) struct CheckResult {
@@ -218,7 +219,7 @@ impl PolicyResult {
 
 impl LogResult {
     fn new(path: &Path, given: Option<Policy>) -> Result<Self, CliError> {
-        let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+        let name = if path == Path::new("-") { "standard input".to_owned() } else { path_shown(path) };
         let bytes = if path == Path::new("-") {
             let mut bytes = Vec::new();
             io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)

@@ -18,6 +18,7 @@ use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};
 use stagger_traces::{Analyzer, DelayFrom, Report};
 
 use super::report::{counted, warning};
+use stagger_terminal::output::outside::path_shown;
 
 /// Output of `stagger check --traces FILE --json`: schema `stagger.traces/1`.
 ///
@@ -50,14 +51,16 @@ pub(crate) fn run(files: &[PathBuf], as_json: bool, term: &Term) -> Result<ExitC
 }
 
 fn name(file: &Path) -> String {
-    if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
+    if file == Path::new("-") { "standard input".to_owned() } else { path_shown(file) }
 }
 
 fn read(analyzer: &mut Analyzer, file: &Path) -> Result<(), CliError> {
     let reader: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
-        Box::new(File::open(file).map_err(|error| CliError::io(format_args!("cannot open {}", file.display()), error))?)
+        Box::new(
+            File::open(file).map_err(|error| CliError::io(format_args!("cannot open {}", path_shown(file)), error))?,
+        )
     };
     analyzer.read(reader).map_err(|error| {
         let place = format!("{}:{}:{}", name(file), error.line(), error.column());

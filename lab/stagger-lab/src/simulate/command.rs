@@ -18,12 +18,13 @@ use super::settings::Request;
 use super::strategy::Plan;
 use super::system;
 use crate::check::{ConfigPolicy, policies_of};
+use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger simulate`.
 pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     if let Some(reference) = args.incident() {
         if let (None, Some(file)) = (args.kind(), &args.system) {
-            let file = file.display();
+            let file = path_shown(file);
             return Err(CliError::usage(format_args!(
                 "`{file}` follows {reference}, which has a file of its own; remove it"
             )));
@@ -36,7 +37,7 @@ pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     let configured = match &args.system {
         None => None,
         Some(file) if file.extension().is_some_and(|ending| ending == "toml") => {
-            let file = file.display();
+            let file = path_shown(file);
             return Err(CliError::usage(format_args!(
                 "`{file}` is the file of a system; use: stagger simulate system {file}"
             )));
@@ -82,7 +83,7 @@ impl Configured {
         });
         let compare = args.compare.iter().cloned().chain(named).collect();
         let args = SimulateArgs { system: None, entry: None, compare, ..args.clone() };
-        Ok(Self { args, file: file.display().to_string(), found })
+        Ok(Self { args, file: path_shown(file), found })
     }
 
     /// Adds budgets and the time limit of attempts, unless the user has given others.

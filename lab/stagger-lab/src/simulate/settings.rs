@@ -9,6 +9,7 @@ use serde::Deserialize;
 use stagger_terminal::output::error::CliError;
 
 use super::args::{ScenarioKind, SimulateArgs};
+use stagger_terminal::output::outside::path_shown;
 
 /// Contents of a scenario file.
 #[derive(Debug, Default, Deserialize)]
@@ -145,7 +146,7 @@ impl Request {
 }
 
 fn read(path: &Path) -> Result<ScenarioFile, CliError> {
-    let shown = path.display();
+    let shown = path_shown(path);
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--file: cannot read {shown}"), error))?;
     toml::from_str(&text).map_err(|error| {

@@ -3,8 +3,9 @@ use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 
 use stagger_core::Policy;
+use stagger_core::text::Outside;
 
-use super::read::{Log, LogEntry, printable};
+use super::read::{Log, LogEntry};
 use crate::Finding;
 use crate::analysis::{brief, from_to, percent};
 use crate::rules::log::{BEYOND_BOUNDS, ENDLESS_RETRIES, EQUAL_DELAYS, POLICY_MISMATCH, SYNCHRONIZED};
@@ -163,7 +164,7 @@ fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     }
     let mut fact = format!("line {}: retry {retry}", longest.line);
     if let Some(client) = &longest.client {
-        fact += &format!(" of {}", printable(client));
+        fact += &format!(" of {}", Outside(client));
     }
     if let Some(limit) = limit {
         fact += &format!("; the policy allows {limit}");

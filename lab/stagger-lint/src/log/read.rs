@@ -3,7 +3,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use stagger_core::Policy;
-use stagger_core::text::parse_duration;
+use stagger_core::text::{Outside, parse_duration};
 
 /// Reads a log. The [module documentation](super) describes the formats.
 ///
@@ -256,7 +256,7 @@ pub struct LineError {
 
 impl LineError {
     pub(super) fn new(line: usize, message: &str) -> Self {
-        Self { line, message: printable(message) }
+        Self { line, message: Outside(message).to_string() }
     }
 }
 
@@ -285,20 +285,6 @@ impl fmt::Display for LogError {
 }
 
 impl core::error::Error for LogError {}
-
-/// Makes text from a log safe to display: escapes control characters and truncates it.
-pub(super) fn printable(text: &str) -> String {
-    const LONGEST: usize = 200;
-    let (shown, more) = match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => (&text[..end], "..."),
-        None => (text, ""),
-    };
-    let mut out = String::new();
-    for c in shown.chars() {
-        if c.is_control() { out.extend(c.escape_debug()) } else { out.push(c) }
-    }
-    out + more
-}
 
 #[cfg(test)]
 mod tests {

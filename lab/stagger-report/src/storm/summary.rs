@@ -38,7 +38,7 @@ pub(super) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
     }
     let rows =
         results.table(results.table_metrics()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
-            let mut row: Vec<Cell> = vec![without_control(name).into()];
+            let mut row: Vec<Cell> = vec![name.into()];
             row.extend(cells.into_iter().map(|cell| if cell.is_best { bold(cell.text) } else { cell.text.into() }));
             if let Some(first) = strategy.runs.first()
                 && let Some(timeline) = Timeline::from_figures(&first.figures)
@@ -52,13 +52,10 @@ pub(super) fn summary(storm: &StormReport, results: &Results<'_>, options: Rende
     out.push('\n');
     for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
-        out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(&name)), "  ", options));
+        out.push_str(&paragraph(&format!("{name}: {policy}{guards}"), "  ", options));
     }
     let remarks = seeds(results).into_iter().chain(conclusion(storm, results));
-    let machine_remarks = [agreements(storm), measurements(storm), unreliable_runs(storm)]
-        .into_iter()
-        .flatten()
-        .map(|remark| without_control(&remark));
+    let machine_remarks = [agreements(storm), measurements(storm), unreliable_runs(storm)].into_iter().flatten();
     for remark in remarks.chain(machine_remarks) {
         out.push_str(&paragraph(&remark, "  ", options));
     }
@@ -86,12 +83,11 @@ pub(super) fn seeds(results: &Results<'_>) -> Option<String> {
 
 /// Returns the conclusion, in one or more sentences.
 pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
-    let sentences = match &storm.scenario {
+    match &storm.scenario {
         ScenarioSpec::Reconnect(_) | ScenarioSpec::Fluid(_) => reconnect(storm, results).into_iter().collect(),
         ScenarioSpec::Outage(_) => outage::conclusion(storm, results),
         _ => Vec::new(),
-    };
-    sentences.iter().map(|sentence| without_control(sentence)).collect()
+    }
 }
 
 fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {
@@ -145,9 +141,4 @@ fn within_capacity(storm: &StormReport, results: &Results<'_>) -> String {
             cell.text
         ),
     }
-}
-
-/// Replaces control characters, which could contain terminal escape sequences.
-fn without_control(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
 use csv::Writer;
+use stagger_core::text::Outside;
 use stagger_sim::storm::StormReport;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::{Target, command_line, open_directory, print, say, to_json};
@@ -197,7 +198,7 @@ pub fn markdown_text(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' => out.extend(['\\', c]),
-            c if c.is_control() => out.push(' '),
+            c if !Outside::shows(c) => out.push(' '),
             c => out.push(c),
         }
     }

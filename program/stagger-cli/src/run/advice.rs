@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use stagger_core::text::parse_duration;
+use stagger_core::text::{Outside, parse_duration};
 use stagger_http::hint::LONGEST_WAIT;
 use tempfile::NamedTempFile;
 
@@ -157,9 +157,8 @@ impl Advice {
     /// Keeps a line that is no valid instruction, to be shown.
     fn reject(&mut self, line: &str) {
         if self.unknown.len() < MAX_UNKNOWN {
-            // What is not printable may come from a server.
-            let shown = line.chars().take(40).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
-            self.unknown.push(shown.collect());
+            let start: String = line.chars().take(40).collect();
+            self.unknown.push(Outside(&start).to_string());
         }
     }
 }
@@ -205,7 +204,7 @@ mod tests {
         let advice = Advice::read(text.as_bytes()).unwrap();
         assert_eq!(
             advice.unknown,
-            [format!("\u{fffd}[31m{}", "x".repeat(35)), advice.unknown[1].clone(), advice.unknown[2].clone()]
+            [format!(r"\u{{1b}}[31m{}", "x".repeat(35)), advice.unknown[1].clone(), advice.unknown[2].clone()]
         );
     }
 

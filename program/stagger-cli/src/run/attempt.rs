@@ -15,6 +15,7 @@ use super::settings::TerminationSettings;
 use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Drain, Output, Stream};
+use stagger_terminal::output::outside::path_shown;
 
 /// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]
@@ -373,7 +374,7 @@ fn cannot_hold(error: &io::Error) -> CliError {
     let place = std::env::temp_dir();
     CliError::usage(format_args!(
         "cannot hold the command's output in {}: {error}; free space there, or set TMPDIR to another directory",
-        place.display()
+        path_shown(&place)
     ))
 }
 

@@ -25,6 +25,7 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::status::{AttemptStatus, TIMEOUT_CODE};
 use super::stdin::{StdinError, StdinSource};
+use stagger_terminal::output::outside::path_shown;
 
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {
@@ -81,7 +82,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
             return Err(CliError::usage(format_args!(
                 "--stdin replay: cannot copy standard input to {}: {error}; free space there, or set TMPDIR to another \
                  directory",
-                place.display()
+                path_shown(&place)
             )));
         }
     };

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 
 /// Maximum size of one write in bytes: a writable descriptor accepts this much without blocking, so a stalled reader
 /// cannot delay the handling of a signal.
@@ -25,7 +26,7 @@ pub(super) fn open_to_write(flag: &str, path: &Path, options: &mut OpenOptions) 
     let file = options.create(true).custom_flags(flags).open(path);
     file.map_err(|error| {
         let is_fifo = || path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
-        let path = path.display();
+        let path = path_shown(path);
         if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo() {
             return CliError::usage(format_args!(
                 "{flag}: cannot open {path}: no process reads this FIFO; start its reader first"

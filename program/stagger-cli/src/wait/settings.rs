@@ -10,6 +10,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use stagger_core::text::parse_duration;
 use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::policy_args::PolicyArgs;
 
 use super::args::WaitArgs;
@@ -95,7 +96,7 @@ fn http(args: &WaitArgs) -> Result<HttpSettings, CliError> {
         headers.append(name, value);
     }
     let roots = args.cacert.as_deref().map(|path| {
-        let doing = || format!("--cacert: cannot read {}", path.display());
+        let doing = || format!("--cacert: cannot read {}", path_shown(path));
         let pem = fs::read(path).map_err(|error| CliError::io(doing(), error))?;
         let roots = Certificate::from_pem_bundle(&pem).unwrap_or_default();
         if roots.is_empty() {

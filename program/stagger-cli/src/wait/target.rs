@@ -3,6 +3,7 @@ use core::num::NonZeroI32;
 use std::path::PathBuf;
 
 use reqwest::Url;
+use stagger_terminal::output::outside::path_shown;
 
 /// What is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ impl fmt::Display for Target {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+            Self::Socket(path) => write!(f, "unix:{}", path_shown(path)),
             Self::Http(url) => {
                 write!(f, "{}://{}", url.scheme(), url.host_str().unwrap_or_default())?;
                 if let Some(port) = url.port() {
@@ -105,7 +106,7 @@ impl fmt::Display for Target {
                 }
                 write!(f, "{}{}", url.path(), if url.query().is_some() { "?..." } else { "" })
             }
-            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::File(path) => write!(f, "file:{}", path_shown(path)),
             Self::Process(pid) => write!(f, "pid:{pid}"),
             Self::Command(command) => write!(f, "cmd:{}", command.trim().replace(['\n', '\r', '\t'], " ")),
         }

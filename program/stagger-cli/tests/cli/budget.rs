@@ -340,6 +340,12 @@ fn a_wrong_name_or_size_is_told_with_the_way_out() {
     ] {
         see(&mut user.failing(flags)).exits(125).says(message);
     }
+    for address in
+        ["redis://u:secret@h:1", "redis://:secret@localhost/0", "redis://u:se/cret@h/jobs", "redis://a:secret@"]
+    {
+        let seen = see(&mut user.failing(&["--budget", address, "--budget-processes", "8"]));
+        seen.exits(125).says("--budget").is_silent_about("cret");
+    }
     let long = "x".repeat(65);
     see(&mut user.failing(&["--budget", &long])).exits(125).says("is not a name");
     see(&mut user.failing(&["--budget", &long[1..], "-n", "1"])).exits(9);

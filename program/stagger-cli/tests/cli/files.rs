@@ -90,7 +90,7 @@ fn control_characters_of_advice_do_not_reach_the_terminal() {
     let script = r#"printf '\033[31mbad\033]0;title\007\n' > "$STAGGER_ADVICE"; exit 7"#;
     see(&mut run_script(&["-n", "1"], script))
         .exits(7)
-        .says("`\u{fffd}[31mbad\u{fffd}]0;title\u{fffd}`")
+        .says(r"`\u{1b}[31mbad\u{1b}]0;title\u{7}`")
         .is_silent_about("\u{1b}");
 }
 

@@ -4,6 +4,8 @@ use core::fmt;
 use std::io;
 use std::sync::Arc;
 
+use stagger_core::text::Outside;
+
 /// Why a file does not describe a system: all problems, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct SystemFileError {
@@ -27,10 +29,10 @@ impl SystemFileError {
         &self.problems
     }
 
-    /// Returns whether the file cannot be read.
+    /// Returns why the file cannot be read; `None` if it was read.
     #[must_use]
-    pub const fn is_io(&self) -> bool {
-        self.source.is_some()
+    pub fn io(&self) -> Option<&io::Error> {
+        self.source.as_deref()
     }
 
     /// Creates an error with one problem of the file as a whole.
@@ -74,7 +76,7 @@ impl fmt::Display for FileProblem {
 
 impl fmt::Display for SystemFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name.as_deref().unwrap_or("the system");
+        let name = Outside(self.name.as_deref().unwrap_or("the system"));
         if let Some(source) = &self.source {
             return write!(f, "cannot read {name}: {source}");
         }

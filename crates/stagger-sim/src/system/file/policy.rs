@@ -1,11 +1,14 @@
 //! The policy and the guards of an edge in a file.
 
 use core::ops::Range;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use stagger_core::budget::Tokens;
+use stagger_core::text::Outside;
 use stagger_core::{Policy, Ratio, Seed};
 use toml::de::ValueDeserializer;
 
@@ -61,13 +64,8 @@ fn named(text: &str, reader: &Reader<'_>) -> Result<Policy, String> {
     let Some(directory) = reader.directory else {
         return Err(format!("{text} is a file, and the system is not read from one; write the policy itself"));
     };
-    let path = directory.join(name);
-    let shown = path.display();
-    let size = fs::metadata(&path).map_err(|error| format!("cannot read {shown}: {error}"))?.len();
-    if size > MAX_BYTES {
-        return Err(format!("{shown} has {size} bytes, and a policy at most {MAX_BYTES}; name a file with one policy"));
-    }
-    let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let text = read_beside(directory, name)?;
+    let shown = Outside(name);
     // One line of the policy language has no `=` after its first word; a table has.
     let first = text.trim_start().split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
     let is_table = text.trim_start()[first.len()..].trim_start().starts_with('=') || text.trim_start().starts_with('#');
@@ -75,6 +73,31 @@ fn named(text: &str, reader: &Reader<'_>) -> Result<Policy, String> {
         return toml::from_str(&text).map_err(|error| format!("in {shown}: {}", error.message()));
     }
     text.trim().parse().map_err(|error: stagger_core::text::ParseError| format!("in {shown}: {error}"))
+}
+
+/// Reads a file in the directory of the system, or below it. The file of a system may come from anybody, so it names no
+/// others: not by a link either, and nothing that is not a regular file, such as a device that has no end.
+fn read_beside(directory: &Path, name: &str) -> Result<String, String> {
+    let shown = Outside(name);
+    if Path::new(name).components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(format!("{shown} is not in the directory of the system; put the policy beside it"));
+    }
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let unreadable = |error: io::Error| format!("cannot read {shown}: {error}");
+    let (here, path) = (here.canonicalize().map_err(unreadable)?, here.join(name).canonicalize().map_err(unreadable)?);
+    if !path.starts_with(&here) {
+        return Err(format!("{shown} leads out of the directory of the system; put the policy beside it"));
+    }
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("{shown} is not a file; name one with a policy"));
+    }
+    let mut text = String::new();
+    // The size that a file system tells need not be what arrives.
+    File::open(&path).map_err(unreadable)?.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!("{shown} is longer than {MAX_BYTES} bytes; name a file with one policy"));
+    }
+    Ok(text)
 }
 
 /// Returns the policy with the values that replace its own.

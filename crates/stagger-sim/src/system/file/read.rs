@@ -3,6 +3,7 @@
 use core::ops::Range;
 use core::time::Duration;
 
+use stagger_core::text::Outside;
 use toml::de::DeTable;
 
 use super::policy::{edge_guards, edge_policy};
@@ -80,6 +81,9 @@ fn users<'a>(root: &mut Table<'a>, reader: &'a Reader<'a>) -> SystemBuilder {
     builder
 }
 
+/// The longest name of a tier in bytes.
+const LONGEST_NAME: usize = 100;
+
 fn service<'a>(tiers: &Table<'a>, entry: &Entry<'a>) -> Service {
     let service = Service::new(entry.key);
     let Some(mut table) = tiers.as_table(entry, format!("tier.{}.", entry.key)) else {
@@ -89,6 +93,13 @@ fn service<'a>(tiers: &Table<'a>, entry: &Entry<'a>) -> Service {
         table.problem(
             entry.at..entry.at,
             "a tier cannot be named `users`, which are the start of the first edge; rename it",
+        );
+    }
+    if entry.key.len() > LONGEST_NAME || !entry.key.chars().all(Outside::shows) {
+        let name = Outside(entry.key);
+        table.problem(
+            entry.at..entry.at,
+            format!("the name `{name}` is not one of printable characters, {LONGEST_NAME} bytes at most; rename it"),
         );
     }
     let times = [("fixed", ServiceTimes::Fixed), ("exponential", ServiceTimes::Exponential)];

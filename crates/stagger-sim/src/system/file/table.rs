@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stagger_core::text::{Compact, ParseValueError, Rate, nearest, parse_count, parse_duration, parse_number};
+use stagger_core::text::{Compact, Outside, ParseValueError, Rate, nearest, parse_count, parse_duration, parse_number};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -167,7 +167,7 @@ impl<'a> Table<'a> {
 
     pub(super) fn as_table(&self, entry: &Entry<'a>, path: String) -> Option<Self> {
         let Some(table) = entry.value.get_ref().as_table() else {
-            self.problem(entry.value.span(), format!("`{}` is not a table", entry.key));
+            self.problem(entry.value.span(), format!("`{}` is not a table", Outside(entry.key)));
             return None;
         };
         self.reader.place(path.trim_end_matches('.'), entry.value.span());
@@ -244,7 +244,7 @@ impl<'a> Table<'a> {
                 return Ok(*value);
             }
             let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            Err(format!("unknown value \"{text}\"; expected one of {}", known.join(", ")))
+            Err(format!("unknown value \"{}\"; expected one of {}", Outside(text), known.join(", ")))
         })
     }
 
@@ -261,8 +261,8 @@ impl<'a> Table<'a> {
     pub(super) fn finish(self) {
         for entry in &self.entries {
             let message = match (nearest(entry.key, self.known.iter().copied()), &self.known[..]) {
-                (Some(nearest), _) => format!("unknown key `{}`; did you mean `{nearest}`?", entry.key),
-                (None, known) => format!("unknown key `{}`; expected one of {}", entry.key, known.join(", ")),
+                (Some(nearest), _) => format!("unknown key `{}`; did you mean `{nearest}`?", Outside(entry.key)),
+                (None, known) => format!("unknown key `{}`; expected one of {}", Outside(entry.key), known.join(", ")),
             };
             self.problem(entry.at..entry.at, message);
         }
@@ -293,7 +293,8 @@ pub(super) fn number(unit: Unit, text: &str) -> Result<f64, String> {
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let length = parse_duration(text).map_err(|error| error.to_string())?;
-    length.ok_or_else(|| format!("\"{text}\" is not finite; expected a length such as \"500ms\" or \"1.5s\""))
+    length
+        .ok_or_else(|| format!("\"{}\" is not finite; expected a length such as \"500ms\" or \"1.5s\"", Outside(text)))
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -315,7 +316,7 @@ fn share(text: &str) -> Result<f64, String> {
     };
     match parse_number(number) {
         Ok(number) if number / whole <= 1.0 => Ok(number / whole),
-        _ => Err(format!("\"{text}\" is not a share from 0 to 1; expected a form such as 0.9 or \"90%\"")),
+        _ => Err(format!("\"{}\" is not a share from 0 to 1; expected a form such as 0.9 or \"90%\"", Outside(text))),
     }
 }
 

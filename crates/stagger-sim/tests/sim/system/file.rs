@@ -289,10 +289,42 @@ fn a_policy_file_is_found_beside_the_file_of_the_system() {
     assert!(figures.iter().all(|one| *one == figures[0]));
     fs::write(directory.join("retry.policy"), "x".repeat(70_000)).unwrap();
     let long = System::from_file(&path).unwrap_err().to_string();
-    assert!(long.contains("has 70000 bytes, and a policy at most 65536"), "{long}");
+    assert!(long.contains("retry.policy is longer than 65536 bytes"), "{long}");
     fs::remove_dir_all(&directory).unwrap();
     let gone: SystemFileError = System::from_file(&path).unwrap_err();
-    assert!(gone.is_io() && gone.to_string().starts_with("cannot read "), "{gone}");
+    assert!(gone.io().is_some() && gone.to_string().starts_with("cannot read "), "{gone}");
+}
+
+/// The file of a system may come from anybody, such as the author of a pull request.
+#[test]
+fn a_system_names_no_file_outside_of_its_directory_and_nothing_without_an_end() {
+    let outside = std::env::temp_dir().join(format!("stagger-outside-{}", std::process::id()));
+    let directory = outside.join("system");
+    fs::create_dir_all(directory.join("policies")).unwrap();
+    let path = directory.join("system.toml");
+    for file in [outside.join("other.policy"), directory.join("policies/mine.policy")] {
+        fs::write(file, "zero max-attempts=2\n").unwrap();
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("../other.policy", directory.join("link.policy")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", directory.join("zero.policy")).unwrap();
+    }
+    let error = |name: &str| {
+        fs::write(&path, with_line("zero max-attempts=3", &format!("@{name}"))).unwrap();
+        System::from_file(&path).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!([error("policies/mine.policy"), error("./policies/mine.policy")], [Ok(()), Ok(())]);
+    let outside_by_name = outside.join("other.policy").display().to_string();
+    for name in ["../other.policy", &outside_by_name, "/dev/zero", "policies/../../other.policy"] {
+        assert!(error(name).unwrap_err().contains("is not in the directory of the system"), "{name}");
+    }
+    #[cfg(unix)]
+    for name in ["link.policy", "zero.policy"] {
+        assert!(error(name).unwrap_err().contains("leads out of the directory of the system"), "{name}");
+    }
+    assert!(error("policies").unwrap_err().contains("policies is not a file"), "{:?}", error("policies"));
+    fs::remove_dir_all(&outside).unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ use stagger_core::text::Compact;
 use stagger_terminal::output::error::CliError;
 
 use super::read::{Found, text};
+use stagger_terminal::output::outside::path_shown;
 
 /// A policy that a configuration of another system has.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub struct ConfigPolicy {
 /// Returns the policies of a file by which calls, steps and restarts are repeated: all of them, or the one whose path
 /// is `entry`, or contains it.
 pub(crate) fn policies_of(file: &Path, entry: Option<&str>) -> Result<Vec<ConfigPolicy>, CliError> {
-    let name = file.display().to_string();
+    let name = path_shown(file);
     let text = text(&Found { path: file.to_owned(), is_named: true }, &name)?;
     let entries =
         read(&text, None).map_err(|error| CliError::usage(format_args!("{name}:{}: {error}", error.position())))?;

@@ -14,6 +14,7 @@ use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::say;
 
 use super::notes::{Note, notes};
+use stagger_terminal::output::outside::path_shown;
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1_024 * 1_024;
@@ -96,7 +97,8 @@ impl FileResult {
     fn read(file: &Found, format: Option<Format>, context: &DeploymentContext) -> Result<Option<Self>, CliError> {
         let is_stdin = file.path == Path::new("-");
         let name = if is_stdin { STDIN.to_owned() } else { file.path.display().to_string() };
-        let text = text(file, &name)?;
+        let shown = path_shown(&name);
+        let text = text(file, &shown)?;
         let ending = ending(&file.path);
         if (ending == "toml" || is_stdin) && format.is_none() && is_system(&text) {
             let read = if is_stdin { SystemFile::parse(&*text) } else { SystemFile::read(&file.path) };
@@ -117,16 +119,16 @@ impl FileResult {
             // It may be anything.
             Err(error) if !file.is_named && !error.to_string().starts_with("not valid") => return Ok(None),
             Err(_) if !file.is_named && !matches!(ending, "json" | "yaml" | "yml") => return Ok(None),
-            Err(error) => return Err(CliError::usage(format_args!("{name}:{}: {error}", error.position()))),
+            Err(error) => return Err(CliError::usage(format_args!("{shown}:{}: {error}", error.position()))),
         };
         if config.entries().is_empty() && !file.is_named {
             return Ok(None);
         }
         if has_drop_ins(&file.path) {
             say(&format!(
-                "{name}.d has drop-ins, which are not read with {name}; `systemctl cat {} | stagger check -` checks \
+                "{shown}.d has drop-ins, which are not read with {shown}; `systemctl cat {} | stagger check -` checks \
                  all of them as one",
-                file.path.file_name().unwrap_or_default().display()
+                path_shown(file.path.file_name().unwrap_or_default())
             ));
         }
         let unused =
@@ -278,7 +280,7 @@ fn matches(pattern: &str, found: &mut Vec<Found>) -> Result<(), CliError> {
             Ok(path) if path.is_dir() => {}
             // As in a directory, what is of another kind is passed over.
             Ok(path) => found.push(Found { path, is_named: false }),
-            Err(error) => say(&format!("skipped {}: {}", error.path().display(), error.error())),
+            Err(error) => say(&format!("skipped {}: {}", path_shown(error.path()), error.error())),
         }
     }
     if found.len() == before {
@@ -289,7 +291,7 @@ fn matches(pattern: &str, found: &mut Vec<Found>) -> Result<(), CliError> {
 
 /// Adds the files of a directory, except those that git ignores, by name. Links are not followed.
 fn directory(root: &Path, found: &mut Vec<Found>) -> Result<(), CliError> {
-    fs::read_dir(root).map_err(|error| CliError::io(format_args!("cannot read {}", root.display()), error))?;
+    fs::read_dir(root).map_err(|error| CliError::io(format_args!("cannot read {}", path_shown(root)), error))?;
     let walk =
         WalkBuilder::new(root).max_depth(Some(MAX_DEPTH)).require_git(false).sort_by_file_path(Path::cmp).build();
     let mut count = 0;
@@ -309,14 +311,14 @@ fn directory(root: &Path, found: &mut Vec<Found>) -> Result<(), CliError> {
             Ok(metadata) if metadata.len() > MAX_FOUND_BYTES => {
                 say(&format!(
                     "skipped {}: it has more than {} MiB; name it to check it",
-                    entry.path().display(),
+                    path_shown(entry.path()),
                     MAX_FOUND_BYTES >> 20
                 ));
                 continue;
             }
             Ok(_) => {}
             Err(error) => {
-                say(&format!("skipped {}: {}", entry.path().display(), error));
+                say(&format!("skipped {}: {}", path_shown(entry.path()), error));
                 continue;
             }
         }
@@ -324,7 +326,7 @@ fn directory(root: &Path, found: &mut Vec<Found>) -> Result<(), CliError> {
         if count > MAX_FILES {
             say(&format!(
                 "{} has more than {MAX_FILES} files; the others are skipped: name a directory below it",
-                root.display()
+                path_shown(root)
             ));
             return Ok(());
         }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use stagger_lint::{FileFinding, Finding, Fix, Place};
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::plot::{Glyphs, RenderOptions, paragraph};
 
 use super::notes::{self, NoteKind};
@@ -153,7 +154,7 @@ fn source(checked: &FileResult, place: Place, options: RenderOptions) -> String 
     // Of a part that fills the screen, what it begins with.
     let end = if text.len() > LONG_LINE { end.min(place.column + usize::from(MAX_WIDTH) / 2) } else { end };
     let bytes = Place::new((1, place.column), (1, end)).bytes(text);
-    let snippet = Snippet::source(text).line_start(first).path(&*checked.name);
+    let snippet = Snippet::source(text).line_start(first).path(path_shown(&checked.name));
     render(Group::with_level(Level::WARNING).element(snippet.annotation(AnnotationKind::Primary.span(bytes))), options)
 }
 

@@ -21,6 +21,7 @@ use super::write::write;
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::incident::Incident;
 use crate::simulate::runs::with_progress;
+use stagger_terminal::output::outside::path_shown;
 
 /// The default seed of the first run.
 const SEED: u64 = 1;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
             let incident = Incident::find(reference)?;
             (SystemFile::parse(incident.text).map_err(CliError::usage)?, reference.to_owned())
         }
-        (None, Some(path)) => (read(path)?, path.display().to_string()),
+        (None, Some(path)) => (read(path)?, path_shown(path)),
         (None, None) => {
             return Err(CliError::usage(
                 "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
@@ -77,14 +78,11 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
 
 /// Reads the file of a system.
 fn read(path: &Path) -> Result<SystemFile, CliError> {
-    SystemFile::read(path).map_err(|error| {
-        if !error.is_io() {
-            return CliError::usage(error);
+    SystemFile::read(path).map_err(|error| match error.io() {
+        Some(why) => {
+            CliError::io(format_args!("cannot read {}", path_shown(path)), io::Error::new(why.kind(), why.to_string()))
         }
-        let (doing, text) = (format!("cannot read {}", path.display()), error.to_string());
-        // The error has no source: its text ends with that of the operating system.
-        let why = text.strip_prefix(&doing).unwrap_or(&text).trim_start_matches(": ").to_owned();
-        CliError::io(doing, io::Error::other(why))
+        None => CliError::usage(error),
     })
 }
 

@@ -16,6 +16,7 @@ use stagger_core::guard::{End, Now, Permit};
 use stagger_core::text::Rate;
 use stagger_core::{FailureKind, Guard, Instant};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 
 /// How long a run waits for the lock. A use takes much less than a millisecond, so a holder that keeps it longer was
 /// stopped.
@@ -184,7 +185,7 @@ fn user_directory() -> Result<PathBuf, CliError> {
     };
     match DirBuilder::new().mode(0o700).create(&path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(CliError::io(format_args!("--budget: cannot create {}", path.display()), error));
+            return Err(CliError::io(format_args!("--budget: cannot create {}", path_shown(path)), error));
         }
         _ => {}
     }
@@ -195,8 +196,8 @@ fn user_directory() -> Result<PathBuf, CliError> {
 fn check_directory(path: &Path, user: u32) -> Result<(), CliError> {
     let found = fs::symlink_metadata(path);
     let found = found
-        .map_err(|error: io::Error| CliError::io(format_args!("--budget: cannot read {}", path.display()), error))?;
-    let (shown, mode) = (path.display(), found.mode() & 0o777);
+        .map_err(|error: io::Error| CliError::io(format_args!("--budget: cannot read {}", path_shown(path)), error))?;
+    let (shown, mode) = (path_shown(path), found.mode() & 0o777);
     let problem = if !found.is_dir() {
         format!("{shown} is not a directory; remove it, or set XDG_RUNTIME_DIR to a directory of yours")
     } else if found.uid() != user {
@@ -246,7 +247,7 @@ impl MachineBudget {
         if status.is_unusable {
             return None;
         }
-        let path = self.file.path.display();
+        let path = path_shown(&self.file.path);
         match self.file.with(self.limits, used) {
             Ok(Used { value, was_damaged }) => {
                 if was_damaged {

@@ -67,6 +67,10 @@ impl StoreAddress {
             return Err(usage("the address does not begin with redis:// or rediss://"));
         };
         let (authority, path) = rest.split_once('/').ok_or_else(|| usage("the address has no name"))?;
+        // No name has one, so it is the rest of a password, which no message shows.
+        if path.contains('@') {
+            return Err(usage("the password has a `/`, which is written as %2F"));
+        }
         // The user's password may contain an @.
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         if host.is_empty() {
@@ -203,9 +207,12 @@ mod tests {
             ("redis://u:p@/jobs", "has no host"),
             ("redis://h/jobs?protocol=resp3", "is not a name"),
             ("http://h/jobs", "does not begin with redis://"),
+            ("redis://u:s3/cret@h/jobs", "the password has a `/`"),
+            ("redis://u:s3/cret@h", "the password has a `/`"),
         ] {
             let error = StoreAddress::parse(text).unwrap_err();
             assert!(error.contains(want), "{text}: {error}");
+            assert!(!error.contains("cret"), "{error}");
         }
     }
 }

@@ -18,6 +18,7 @@ use super::status_line::{Activity, StatusLine};
 use super::{json, key_value};
 use crate::run::args::{LogFormat, RunArgs};
 use crate::run::fd;
+use stagger_terminal::output::outside::path_shown;
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]
@@ -170,7 +171,7 @@ impl Logger {
         match fd::write_all(file.as_fd(), text.as_bytes(), &self.terminate) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted && !*has_failed => {
                 *has_failed = true;
-                let path = path.display();
+                let path = path_shown(path);
                 let warning =
                     format!("stagger: warning: cannot write the log to {path}: {error}; lines are missing in it\n");
                 let _ = fd::write_all(stderr, warning.as_bytes(), &self.terminate);

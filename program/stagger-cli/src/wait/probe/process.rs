@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 #[cfg(target_os = "linux")]
 use rustix::process::{PidfdFlags, pidfd_open};
+use stagger_core::text::Outside;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 #[cfg(target_os = "linux")]
@@ -114,11 +115,11 @@ async fn keep_end(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Returns the last line that is not empty, without control characters, which could change the terminal.
+/// Returns the last line that is not empty, without what a terminal would obey.
 fn last_line(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+    Some(line.chars().filter(|c| Outside::shows(*c)).take(200).collect())
 }
 
 /// A child that leads its process group.
