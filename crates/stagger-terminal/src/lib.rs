@@ -15,6 +15,7 @@
     reason = "what only the program and the lab use is documented where it explains something"
 )]
 
+pub mod input;
 pub mod output;
 pub mod plan;
 pub mod plot;

@@ -1,12 +1,17 @@
 //! Findings that are known already, in a file that a build compares with.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
+use stagger_terminal::input;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
+
+/// The longest baseline in bytes.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Findings that are known, and do not count: a file with the schema `stagger.check-baseline/1`.
 ///
@@ -49,8 +54,7 @@ impl Baseline {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let name = path_shown(path);
-        let text = fs::read_to_string(path)
-            .map_err(|error| CliError::io(format_args!("--baseline: cannot read {name}"), error))?;
+        let text = input::text("--baseline: ", &name, File::open(path), MAX_BYTES)?;
         let again = "write it again with --write-baseline";
         let read: Self = serde_json::from_str(&text).map_err(|error| {
             CliError::usage(format_args!("--baseline: {name} cannot be read as a baseline: {error}; {again}"))

@@ -2,14 +2,18 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 
 use serde::Deserialize;
+use stagger_terminal::input;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 
 use super::args::{ScenarioKind, SimulateArgs};
-use stagger_terminal::output::outside::path_shown;
+
+/// The longest scenario file in bytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Contents of a scenario file.
 #[derive(Debug, Default, Deserialize)]
@@ -147,8 +151,7 @@ impl Request {
 
 fn read(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path_shown(path);
-    let text =
-        fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--file: cannot read {shown}"), error))?;
+    let text = input::text("--file: ", &shown, File::open(path), MAX_BYTES)?;
     toml::from_str(&text).map_err(|error| {
         let error = error.to_string();
         CliError::usage(format_args!("--file: in {shown}: {}\nuse TOML, such as clients = \"10k\"", error.trim_end()))

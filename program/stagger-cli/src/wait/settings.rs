@@ -2,19 +2,23 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 use core::time::Duration;
-use std::fs;
+use std::fs::File;
 
 use regex::bytes::Regex;
 use reqwest::Certificate;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use stagger_core::text::parse_duration;
 use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed};
+use stagger_terminal::input;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::policy_args::PolicyArgs;
 
 use super::args::WaitArgs;
 use super::target::Target;
+
+/// The longest file of certificates in bytes.
+const MAX_CACERT: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub(super) struct Settings<'a> {
@@ -96,11 +100,11 @@ fn http(args: &WaitArgs) -> Result<HttpSettings, CliError> {
         headers.append(name, value);
     }
     let roots = args.cacert.as_deref().map(|path| {
-        let doing = || format!("--cacert: cannot read {}", path_shown(path));
-        let pem = fs::read(path).map_err(|error| CliError::io(doing(), error))?;
+        let name = path_shown(path);
+        let pem = input::bytes("--cacert: ", &name, File::open(path), MAX_CACERT)?;
         let roots = Certificate::from_pem_bundle(&pem).unwrap_or_default();
         if roots.is_empty() {
-            return Err(CliError::usage(format_args!("{}: no certificate in PEM form", doing())));
+            return Err(CliError::usage(format_args!("--cacert: {name} has no certificate in PEM form")));
         }
         Ok(roots)
     });
