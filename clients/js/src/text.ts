@@ -8,6 +8,9 @@ const TRAILING = new RegExp(`[${SPACE}]+$`);
 const BETWEEN = new RegExp(`[${SPACE}]+`);
 const NUMBER = /^[0-9.]*/;
 const UNIT = new RegExp(`^[^0-9.${SPACE}]*`);
+/** What a terminal obeys instead of showing it. */
+const OBEYED = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+const ESCAPES: { readonly [letter: string]: string } = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
 const encoder = new TextEncoder();
 
 /** What is wrong with a policy: the offending value, and how to fix it. */
@@ -25,8 +28,9 @@ export class PolicyError extends Error {
 
 /** Creates the error about a word, whose message begins with it. */
 export function wordError(problem: string, word: string): PolicyError {
-  const shown = shortened(word);
-  return new PolicyError(`\`${shown}\` ${problem}`, shown);
+  const start = shortened(word);
+  const shown = start.replace(OBEYED, (letter) => ESCAPES[letter] ?? `\\u{${letter.codePointAt(0)!.toString(16)}}`);
+  return new PolicyError(`\`${shown}\` ${problem}`, start);
 }
 
 /** Returns the first 40 bytes of a word, cut between characters. */
