@@ -179,6 +179,43 @@ fn haproxy_connects_as_often_as_is_read() {
 }
 
 #[test]
+fn haproxy_waits_where_it_is_read() {
+    for (options, connect, servers) in [
+        ("", "200ms", 2),
+        ("option redispatch", "2s", 2),
+        ("option redispatch 1\nbalance source", "2s", 2),
+        ("option redispatch", "200ms", 1),
+        ("retry-on 503", "2s", 1),
+    ] {
+        // Nothing listens at their addresses.
+        let (ports, port): (Vec<_>, _) =
+            ((0..servers).map(|_| Port::reserve().unwrap()).collect(), Port::reserve().unwrap());
+        let servers: String =
+            ports.iter().enumerate().map(|(at, port)| format!("server s{at} {}\n", port.address())).collect();
+        let directory = tempfile::tempdir().unwrap();
+        let config = format!(
+            "defaults\n mode http\n timeout connect {connect}\n timeout server 9s\n timeout client 9s\nfrontend web\n \
+             bind {}\n default_backend app\nbackend app\n{options}\n{servers}",
+            port.address()
+        );
+        let file = directory.path().join("haproxy.cfg");
+        fs::write(&file, &config).unwrap();
+        let base = only_entry(&config).settings.base.unwrap().value;
+        let haproxy = Program::find("haproxy").unwrap().arg("-f").arg(&file);
+        let _server = Server::start(haproxy, Ready::Port(port.address()), PATIENCE).unwrap();
+        let start = Instant::now();
+        assert!(ask(&port, GET).starts_with("HTTP/1.1 503"), "{options}");
+        let elapsed = start.elapsed();
+        if base.is_zero() {
+            // Each delay would be a second.
+            assert!(elapsed < 3 * Duration::from_secs(1), "{options}: {elapsed:?}");
+        } else {
+            assert!(elapsed >= 3 * base - SLACK, "{options}: {elapsed:?}");
+        }
+    }
+}
+
+#[test]
 fn systemd_reads_the_same_lengths() {
     for text in [
         "5", "1min 30s", "100ms", "2M", "1.5s", "3h 2m 1s", "1y", "2 weeks", "7us", "soon", "1x", "5 5", "5 s 2",

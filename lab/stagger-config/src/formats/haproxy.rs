@@ -1,18 +1,22 @@
 //! `HAProxy`: `retries`, `retry-on`, `option redispatch` and timeouts.
 //!
-//! Read in `doc/configuration.txt`, and in `back_handle_st_cer` of `backend.c`, version 3.3.
+//! Read in `doc/configuration.txt`, `back_handle_st_cer` of `backend.c`, `stream_choose_redispatch` of `stream.h`,
+//! `do_l7_retry` of `http_ana.c` and `proxy_parse_retry_on` of `proxy.c`, version 3.3, and tried with 2.6.
 //!
-//! | field | default | 0 | ignored | refused |
+//! | field | default | 0, below 0 | ignored | refused |
 //! |---|---|---|---|---|
-//! | `retries` | 3 | 0: no retry | in a frontend | no whole number |
-//! | `retry-on` | `conn-failure` | `none`: no retry | in mode tcp | other words |
+//! | `retries` | 3 | no retry | in a frontend | two numbers; a word is read as 0 |
+//! | `retry-on` | `conn-failure` | `none`: no retry | others than `conn-failure`, in mode tcp | other words, `none` beside others; in a frontend |
 //! | `mode` | tcp | | | |
-//! | `option redispatch` | off; -1 without a number | 0: off | with one server | no whole number |
-//! | `timeout connect` | no limit; the delay is it, 1 s at most | 0: no limit, and a delay of 1 s | | |
-//! | `timeout server` | no limit | 0: no limit | | |
+//! | `option redispatch` | off; -1 without a number | 0: off | with one server; in a frontend | a word is read as 0 |
+//! | `balance` | `roundrobin` | | | |
+//! | `timeout connect` | no limit; the delay is it, 1 s at most | 0: no limit, and a delay of 1 s | | no length |
+//! | `timeout server` | no limit | 0: no limit | | no length |
 //!
-//! An interval of `option redispatch` above 0 sends each so-many-th retry to another server, at once; one below 0 the
-//! retry that is so many before the end.
+//! The delay is before the same server is tried again after a failed connection. After `timeout connect`, after an
+//! answer, and at another server, the next attempt is at once. With `option redispatch` every retry goes to another
+//! server, unless a hash, a cookie or a stick table binds the request to one: then an interval above 0 lets each
+//! so-many-th retry go there, and one of -N each (retries + 1 - N)-th, which is the last one for -1.
 
 use core::time::Duration;
 
@@ -106,7 +110,13 @@ struct Section {
     /// Conditions of `retry-on`.
     conditions: Vec<String>,
     conditions_span: Option<Span>,
+    /// Whether one of them is not known.
+    has_unknown: bool,
     redispatches: Redispatch,
+    /// Whether a hash of the request chooses the server; `None` if the file does not say it.
+    is_hashed: Option<bool>,
+    /// Servers that take requests as long as one of them lives.
+    active: u32,
     servers: u32,
     /// What is said about retries here, and not inherited.
     own: Vec<(&'static str, Span)>,
@@ -119,7 +129,7 @@ enum Redispatch {
     Never,
     /// Every so many.
     Each(u32),
-    /// The one that is so many before the end; 1 is the last.
+    /// Each (retries + 1 - this)-th; with 1 the last.
     BeforeEnd(u32),
     /// The file does not say it.
     Unknown,
@@ -135,7 +145,10 @@ impl Default for Section {
             is_http: false,
             conditions: Vec::new(),
             conditions_span: None,
+            has_unknown: false,
             redispatches: Redispatch::Never,
+            is_hashed: Some(false),
+            active: 0,
             servers: 0,
             own: Vec::new(),
             remarks: Vec::new(),
@@ -197,7 +210,11 @@ impl Section {
             _ => {}
         }
         match words {
-            ["retries", number, ..] => self.retries = self.value(line, "retries", number, "a whole number", whole),
+            ["retries", number] => self.retries = self.number(line, "retries", number).map(retries_of),
+            ["retries", ..] => {
+                self.invalid(line, "retries", "takes one number: HAProxy refuses the file");
+                self.retries = Found::Unknown(line.span);
+            }
             ["timeout", "connect", length, ..] => {
                 self.connect = self.value(line, "timeout connect", length, LENGTH, units::haproxy);
             }
@@ -206,19 +223,31 @@ impl Section {
             }
             ["mode", mode, ..] => self.is_http = *mode == "http",
             ["retry-on", conditions @ ..] => {
-                self.conditions = conditions.iter().map(|word| (*word).to_owned()).collect();
+                self.conditions.clear();
                 self.conditions_span = Some(line.span);
+                self.has_unknown = false;
                 for word in conditions {
-                    if !CONDITIONS.contains(word) && word.parse::<u16>().is_err() {
-                        self.value::<()>(line, "retry-on", word, "a condition that HAProxy knows", |_| None);
+                    let known = |text: &str| {
+                        let is_known = CONDITIONS.contains(&text) || CODES.contains(&text);
+                        if is_known { Some(text.to_owned()) } else { None }
+                    };
+                    match self.value(line, "retry-on", word, "a condition that HAProxy knows", known) {
+                        Found::Known(word) => self.conditions.push(word.value),
+                        _ => self.has_unknown = true,
                     }
                 }
+                if conditions.contains(&"none") && conditions.len() > 1 {
+                    self.invalid(line, "retry-on", "`none` stands alone: HAProxy refuses the file");
+                }
+            }
+            ["balance", algorithm, ..] => {
+                const HASHES: [&str; 6] = ["source", "uri", "url_param", "hdr", "rdp-cookie", "hash"];
+                let name = algorithm.split('(').next().unwrap_or_default();
+                self.is_hashed = if name.contains('$') { None } else { Some(HASHES.contains(&name)) };
             }
             ["option", "redispatch"] => self.redispatches = Redispatch::BeforeEnd(1),
             ["option", "redispatch", interval, ..] => {
-                let parse = |text: &str| text.parse::<i32>().ok();
-                let interval = self.value(line, "option redispatch", interval, "a whole number", parse);
-                self.redispatches = match interval.known() {
+                self.redispatches = match self.number(line, "option redispatch", interval).known() {
                     None => Redispatch::Unknown,
                     Some(Setting { value: 0, .. }) => Redispatch::Never,
                     Some(Setting { value: each @ 1.., .. }) => Redispatch::Each(each.unsigned_abs()),
@@ -226,11 +255,44 @@ impl Section {
                 };
             }
             ["no", "option", "redispatch", ..] => self.redispatches = Redispatch::Never,
-            ["server", ..] => self.servers = self.servers.saturating_add(1),
-            // Their number may be a range.
-            ["server-template", ..] => self.servers = self.servers.saturating_add(2),
+            ["server", rest @ ..] => self.add_servers(1, rest),
+            ["server-template", _, number, rest @ ..] => {
+                // `3`, or `1-3`. One that is filled in elsewhere is taken for more than one.
+                let (first, last) = number.split_once('-').unwrap_or(("1", number));
+                let count = match (whole(first), whole(last)) {
+                    (Some(first), Some(last)) => last.saturating_sub(first).saturating_add(1),
+                    _ => 2,
+                };
+                self.add_servers(count, rest);
+            }
             _ => {}
         }
+    }
+
+    fn add_servers(&mut self, number: u32, words: &[&str]) {
+        self.servers = self.servers.saturating_add(number);
+        if !words.contains(&"backup") && !words.contains(&"disabled") {
+            self.active = self.active.saturating_add(number);
+        }
+    }
+
+    fn invalid(&mut self, line: &Line<'_>, path: &str, text: &str) {
+        self.remarks.push(Remark {
+            kind: RemarkKind::Invalid,
+            path: path.to_owned(),
+            span: line.span,
+            text: text.to_owned(),
+        });
+    }
+
+    /// Reads a number as `HAProxy` does, which takes what is none for 0.
+    fn number(&mut self, line: &Line<'_>, path: &str, written: &str) -> Found<i32> {
+        let found = self.value(line, path, written, "a number", |text| Some((atol(text), text.parse::<i32>().is_ok())));
+        if let Found::Known(Setting { value: (number, false), .. }) = found {
+            let bare = shortened(written.trim_matches(['"', '\'']));
+            self.invalid(line, path, &format!("`{bare}` is not a whole number: HAProxy reads {number}"));
+        }
+        found.map(|(number, _)| number)
     }
 
     /// Reads a value, which may stand in quotes and come from the environment.
@@ -268,16 +330,63 @@ impl Section {
         }
     }
 
-    /// Returns whether the retries wait before they go to the same server; `None` if the file does not say it.
-    fn waits(&self) -> Option<bool> {
+    /// Returns which retries of a request that is bound to a server go to another one; 0 is none.
+    fn interval(&self) -> Option<u32> {
         match self.redispatches {
-            // A single server is waited for.
-            _ if self.servers <= 1 => Some(true),
-            Redispatch::Each(1) => Some(false),
+            Redispatch::Never => Some(0),
+            Redispatch::Each(each) => Some(each),
             Redispatch::Unknown => None,
-            _ => Some(true),
+            Redispatch::BeforeEnd(before) => {
+                let retries = match self.retries.or(RETRIES)?.value {
+                    // Nothing is retried.
+                    0 => return Some(0),
+                    retries => retries,
+                };
+                Some(retries.saturating_add(1).abs_diff(before))
+            }
         }
     }
+
+    /// Returns whether a retry after a failed connection waits; `None` if the file does not say it.
+    fn waits(&self) -> Option<bool> {
+        match (self.redispatches, self.is_hashed) {
+            // A single server is waited for.
+            _ if self.active <= 1 => Some(true),
+            (Redispatch::Never, _) => Some(true),
+            (Redispatch::Unknown, _) | (_, None) => None,
+            (_, Some(false)) => Some(false),
+            (_, Some(true)) => Some(self.interval()? != 1),
+        }
+    }
+
+    /// Returns whether there is a condition of `retry-on` that is not one of these.
+    fn has_other(&self, words: &[&str]) -> bool {
+        self.conditions.iter().any(|word| !words.contains(&word.as_str()))
+    }
+
+    /// Returns whether answers of a server lead to retries.
+    fn retries_answers(&self) -> bool {
+        self.is_http && self.has_other(&["none", "conn-failure"])
+    }
+
+    /// Returns whether failed connections lead to retries.
+    fn retries_connections(&self) -> bool {
+        const NAMES: [&str; 2] = ["conn-failure", "all-retryable-errors"];
+        self.conditions_span.is_none() || self.conditions.iter().any(|word| NAMES.contains(&word.as_str()))
+    }
+}
+
+/// Returns the retries of a number, of which `HAProxy` makes none if it is below 0.
+fn retries_of(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+/// Reads the number at the start of a text, as C does: 0 if there is none.
+fn atol(text: &str) -> i32 {
+    let text = text.trim_start();
+    let start = text.len() - text.trim_start_matches(['-', '+']).len();
+    let end = start + text[start..].bytes().take_while(u8::is_ascii_digit).count();
+    if start > 1 { 0 } else { text[..end].parse().unwrap_or(0) }
 }
 
 /// Says what a frontend sets about the retries of its backends, which `HAProxy` ignores with a warning.
@@ -287,9 +396,12 @@ fn ignored(title: String, span: Span, section: &Section) -> Option<Entry> {
     }
     let mut entry = Entry::new(Format::Haproxy, EntryKind::Unread, title, span);
     for (name, span) in &section.own {
-        let (path, text) =
-            (format!("{}.{name}", entry.path), "HAProxy ignores it in a frontend; write it in the backend");
-        entry.remarks.push(Remark { kind: RemarkKind::NoEffect, path, span: *span, text: text.to_owned() });
+        let (kind, text) = match *name {
+            "retry-on" => (RemarkKind::Invalid, "HAProxy refuses it in a frontend; write it in the backend"),
+            _ => (RemarkKind::NoEffect, "HAProxy ignores it in a frontend; write it in the backend"),
+        };
+        let path = format!("{}.{name}", entry.path);
+        entry.remarks.push(Remark { kind, path, span: *span, text: text.to_owned() });
     }
     Some(entry)
 }
@@ -307,13 +419,17 @@ const CONDITIONS: [&str; 7] = [
     "all-retryable-errors",
 ];
 
+/// The status codes of `retry-on`.
+const CODES: [&str; 12] = ["401", "403", "404", "408", "421", "425", "429", "500", "501", "502", "503", "504"];
+
 fn entry(title: String, span: Span, mut section: Section) -> Entry {
     let mut entry = Entry::new(Format::Haproxy, EntryKind::Call, title, span);
     entry.remarks = core::mem::take(&mut section.remarks);
-    let off = section.conditions_span.filter(|_| section.is_http && section.conditions == ["none"]);
-    let attempts = match off {
-        Some(span) => Setting::stated(Limit::At(1), span),
-        None => section.retries.retries_or(RETRIES),
+    let (after_answers, after_connections) = (section.retries_answers(), section.retries_connections());
+    let attempts = match section.conditions_span {
+        Some(span) if section.has_unknown => Setting::stated(Limit::Unknown, span),
+        Some(span) if !after_answers && !after_connections => Setting::stated(Limit::At(1), span),
+        _ => section.retries.retries_or(RETRIES),
     };
     entry.settings.attempts = Some(attempts);
     let delay = match section.connect {
@@ -323,46 +439,70 @@ fn entry(title: String, span: Span, mut section: Section) -> Entry {
         _ => Some(DELAY),
     };
     let delay = match section.waits() {
+        _ if after_answers => Some(Duration::ZERO),
         Some(true) => delay,
         Some(false) => Some(Duration::ZERO),
         None => None,
     };
-    if let Some(delay) = delay.filter(|_| attempts.value != Limit::At(1)) {
+    let is_retried = attempts.value != Limit::At(1);
+    if let Some(delay) = delay.filter(|_| is_retried) {
         entry.settings = core::mem::take(&mut entry.settings).constant(Setting::default(delay));
         entry.settings.jitter = Some(Setting::default(Jitter::None));
     }
     entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // A response is waited for as long as the server's timeout.
     let unless_zero = |length: Duration| if length.is_zero() { Limit::None } else { Limit::At(length) };
-    entry.settings.attempt_timeout = section.server.or_else(section.connect).map(unless_zero).flat();
+    entry.settings.attempt_timeout = section.server.map(unless_zero).flat();
     entry.settings.timeout = Some(Setting::default(Limit::None));
-    const NEW_CONNECTION: [&str; 3] = ["none", "conn-failure", "0rtt-rejected"];
-    let unsafe_conditions = section.conditions.iter().any(|word| !NEW_CONNECTION.contains(&word.as_str()));
-    entry.may_repeat_unsafe = Some(unsafe_conditions && section.is_http);
+    // What was sent before the handshake and then rejected has not been processed.
+    let repeats_unsafe = section.is_http && section.has_other(&["none", "conn-failure", "0rtt-rejected"]);
+    let is_known = repeats_unsafe || !section.has_unknown || !section.is_http;
+    entry.may_repeat_unsafe = if is_known { Some(repeats_unsafe) } else { None };
     let mut note = |kind, span, text: &str| {
         entry.remarks.push(Remark { kind, path: entry.path.clone(), span, text: text.to_owned() });
     };
-    if let (Some(span), false) = (section.conditions_span, section.is_http) {
-        note(RemarkKind::NoEffect, span, "retry-on has an effect in mode http only");
+    if let (Some(span), false) = (section.conditions_span, section.is_http)
+        && section.has_other(&["none", "conn-failure"])
+    {
+        note(RemarkKind::NoEffect, span, "conditions of retry-on about answers have an effect in mode http only");
     }
-    let text = match section.redispatches {
-        _ if section.servers <= 1 => "the delay is before the server is tried again".to_owned(),
-        Redispatch::Never => "the delay is before the same server is tried again".to_owned(),
-        Redispatch::Each(1) => "every retry goes to another server, at once".to_owned(),
-        Redispatch::Each(each) => {
-            format!("every {} retry goes to another server, at once; the others wait for the same server", nth(each))
-        }
-        Redispatch::BeforeEnd(1) => {
-            "the last retry goes to another server, at once; the others wait for the same server".to_owned()
-        }
-        Redispatch::BeforeEnd(number) => format!(
-            "the {} retry from the end goes to another server, at once; the others wait for the same server",
-            nth(number)
-        ),
-        Redispatch::Unknown => "which retries go to another server is not known".to_owned(),
-    };
-    note(RemarkKind::Note, span, &text);
+    if section.interval() == Some(0) && matches!(section.redispatches, Redispatch::BeforeEnd(2..)) && is_retried {
+        let text = "the interval of option redispatch is -(retries + 1): HAProxy divides by zero at a retry";
+        note(RemarkKind::Invalid, span, text);
+    } else if is_retried {
+        note(RemarkKind::Note, span, &section.told());
+    }
     entry
+}
+
+impl Section {
+    /// Says where retries go, and when.
+    fn told(&self) -> String {
+        let all = "every retry goes to another server, at once";
+        let of_bound = match (self.interval(), self.retries.or(RETRIES)) {
+            (Some(1), _) => all.to_owned(),
+            (Some(each), Some(retries)) if each == retries.value => "the last retry goes to another server".to_owned(),
+            (Some(each), _) => format!("every {} retry goes to another server", nth(each)),
+            (None, _) => "which retries go to another server is not known".to_owned(),
+        };
+        let same = "before the same server is tried again after a failed connection";
+        match (self.redispatches, self.is_hashed) {
+            _ if !self.retries_connections() => {
+                "failed connections are not retried, and answers are at once".to_owned()
+            }
+            _ if self.retries_answers() && self.waits() == Some(true) => {
+                format!("a retry after an answer is at once; there is a delay {same}")
+            }
+            _ if self.active <= 1 => format!("the delay is {same}"),
+            (Redispatch::Never, _) => format!("the delay is {same}"),
+            (Redispatch::Unknown, _) | (_, None) => "which retries go to another server is not known".to_owned(),
+            (_, Some(_)) if self.interval() == Some(1) => of_bound,
+            (_, Some(true)) => format!("{of_bound}, at once; the others wait for the same server"),
+            (_, Some(false)) => format!(
+                "{all}; where a cookie or a stick table binds a request to its server, {of_bound}, and the others wait"
+            ),
+        }
+    }
 }
 
 fn nth(number: u32) -> String {

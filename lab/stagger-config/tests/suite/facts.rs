@@ -386,34 +386,92 @@ fn an_object_of_a_cluster_is_what_its_kind_says_and_what_is_not_read_is_named() 
 }
 
 #[test]
-fn haproxy_redispatches_at_the_interval_that_is_stated() {
-    let backend = |option: &str, servers: u32| {
+fn haproxy_goes_to_another_server_at_once_where_it_may_choose() {
+    let backend = |options: &str, servers: u32| {
         let servers: String = (0..servers).map(|at| format!("  server s{at} 10.0.0.{at}:80\n")).collect();
-        format!("backend a\n  {option}\n{servers}")
+        format!("backend a\n  {options}\n{servers}")
     };
-    for (option, servers, base, text) in [
-        ("option redispatch 1", 2, "base=0ns*", "every retry goes to another server, at once"),
-        ("option redispatch", 2, "base=1s*", "the last retry goes to another server"),
-        ("option redispatch -1", 2, "base=1s*", "the last retry goes to another server"),
-        ("option redispatch 2", 2, "base=1s*", "every 2nd retry goes to another server"),
-        ("option redispatch -3", 2, "base=1s*", "the 3rd retry from the end"),
-        ("option redispatch 0", 2, "base=1s*", "before the same server is tried again"),
-        ("no option redispatch", 2, "base=1s*", "before the same server is tried again"),
+    let (wait, at_once) = ("base=1s*", "base=0ns*");
+    for (options, servers, base, note) in [
+        ("", 2, wait, "before the same server is tried again"),
+        ("option redispatch 1", 2, at_once, "every retry goes to another server, at once"),
+        ("option redispatch", 2, at_once, "every retry goes to another server, at once; where a cookie"),
+        ("option redispatch 2", 2, at_once, "every 2nd retry goes to another server, and the others wait"),
+        ("option redispatch -1\n  balance leastconn", 2, at_once, "the last retry goes to another server, and"),
+        ("option redispatch -1\n  balance source", 2, wait, "the last retry goes to another server, at once"),
+        ("option redispatch -2\n  balance hdr(x)", 2, wait, "every 2nd retry goes to another server, at once"),
+        // Of three retries, each first one.
+        ("option redispatch -3\n  balance uri", 2, at_once, "every retry goes to another server, at once"),
+        ("option redispatch 1\n  balance hash path", 2, at_once, "every retry goes to another server, at once"),
+        ("option redispatch 0", 2, wait, "before the same server is tried again"),
+        ("option redispatch x", 2, wait, "before the same server is tried again"),
+        ("no option redispatch", 2, wait, "before the same server is tried again"),
         // With one server there is no other.
-        ("option redispatch 1", 1, "base=1s*", "before the server is tried again"),
+        ("option redispatch 1", 1, wait, "before the same server is tried again"),
+        ("option redispatch 1\n  server b 10.0.1.1:80 backup", 1, wait, "before the same server is tried again"),
+        ("option redispatch 1\n  server-template b 1-2 a.example:80", 0, at_once, "every retry goes to another"),
+        ("option redispatch 1\n  server-template b 1 a.example:80", 0, wait, "before the same server"),
         ("option redispatch $N", 2, "attempts=4* each", "is not known"),
+        ("option redispatch\n  balance \"$B\"", 2, "attempts=4* each", "is not known"),
     ] {
-        let text_of = backend(option, servers);
-        let lines = described(&text_of);
-        assert!(lines[0].contains(base) || option.contains('$') && !lines[0].contains("base"), "{option}: {lines:?}");
-        let notes = [remarks(&text_of, RemarkKind::Note), remarks(&text_of, RemarkKind::NotRead)].concat();
-        assert!(notes.iter().any(|note| note.contains(text)), "{option}: {notes:?}");
+        let text = backend(options, servers);
+        let lines = described(&text);
+        let is_unknown = base.starts_with("attempts") && !lines[0].contains("base");
+        assert!(lines[0].contains(base) || is_unknown, "{options}: {lines:?}");
+        let notes = [remarks(&text, RemarkKind::Note), remarks(&text, RemarkKind::NotRead)].concat();
+        assert!(notes.iter().any(|found| found.contains(note)), "{options}: {notes:?}");
     }
-    // retry-on has an effect in mode http alone, which is not the default.
-    let http = "backend a\n  mode http\n  retry-on none\n  server a 10.0.0.1:80\n";
-    assert_eq!(attempts(http).0, Limit::At(1));
-    assert_eq!(attempts(&http.replace("  mode http\n", "")).0, Limit::At(4));
-    assert_eq!(remarks(&http.replace("  mode http\n", ""), RemarkKind::NoEffect).len(), 1);
+    let crash = backend("option redispatch -4\n  balance source", 2);
+    assert!(remarks(&crash, RemarkKind::Invalid)[0].contains("divides by zero"));
+}
+
+#[test]
+fn haproxy_reads_numbers_and_conditions_in_its_own_way() {
+    let backend = |lines: &str| format!("backend a\n  {lines}\n  server a 10.0.0.1:80\n");
+    let http = |lines: &str| backend(&format!("mode http\n  {lines}"));
+    // What it reads, how often it tries, and the base of the delays; what it refuses, or ignores.
+    for (text, wanted, invalid, ignored) in [
+        (backend(""), "attempts=4* base=1s*", "", ""),
+        (backend("retries 0"), "attempts=1 ", "", ""),
+        (backend("retries -1"), "attempts=1 ", "", ""),
+        (backend("retries x"), "attempts=1 ", "HAProxy reads 0", ""),
+        (backend("retries 2x"), "attempts=3 ", "HAProxy reads 2", ""),
+        (backend("retries 2 3"), "attempts=unknown", "takes one number", ""),
+        (backend("retry-on none"), "attempts=1 ", "", ""),
+        (http("retry-on none"), "attempts=1 ", "", ""),
+        (http("retry-on none 503"), "attempts=4*", "stands alone", ""),
+        // Failed connections are not among them.
+        (http("retry-on 503"), "attempts=4* base=0ns*", "", ""),
+        (backend("retry-on 503"), "attempts=1 ", "", "mode http only"),
+        (backend("retry-on conn-failure 503"), "attempts=4* base=1s*", "", "mode http only"),
+        (backend("retry-on all-retryable-errors"), "attempts=4* base=1s*", "", "mode http only"),
+        (http("retry-on conn-failure"), "attempts=4* base=1s*", "", ""),
+        (http("retry-on conn-failure 429"), "attempts=4* base=0ns*", "", ""),
+        (http("retry-on 0rtt-rejected"), "attempts=4* base=0ns*", "", ""),
+        (http("retry-on 505"), "attempts=unknown", "`505` is not a condition", ""),
+        (http("retry-on \"$C\""), "attempts=unknown", "", ""),
+        (backend("timeout connect 300"), "base=300ms*", "", ""),
+        (backend("timeout connect 0"), "base=1s*", "", ""),
+        (backend("timeout connect soon"), "attempts=4* all", "`soon` is not a length", ""),
+        (backend("timeout connect 2s\n  timeout server 3s"), "each=3s", "", ""),
+        (backend("timeout server 0"), "each=none", "", ""),
+        // The time to connect limits no answer.
+        (backend("timeout connect 2s"), "jitter=none* all=none*", "", ""),
+        ("frontend f\n  retry-on 503\n".to_owned(), "Unread", "refuses it in a frontend", ""),
+        ("frontend f\n  option redispatch\n".to_owned(), "Unread", "", "ignores it in a frontend"),
+    ] {
+        let lines = described(&text);
+        assert!(lines[0].contains(wanted), "{text}: {lines:?}");
+        for (kind, part) in [(RemarkKind::Invalid, invalid), (RemarkKind::NoEffect, ignored)] {
+            let found = remarks(&text, kind);
+            assert!(found.iter().all(|remark| remark.contains(part)), "{text}: {found:?}");
+            assert_eq!(found.is_empty(), part.is_empty(), "{text}: {found:?}");
+        }
+    }
+    let repeats = |lines: &str| read(&http(lines), None).unwrap()[0].may_repeat_unsafe;
+    assert_eq!(repeats("retry-on conn-failure 0rtt-rejected"), Some(false));
+    assert_eq!(repeats("retry-on response-timeout"), Some(true));
+    assert_eq!(repeats("retry-on \"$C\""), None);
 }
 
 #[test]

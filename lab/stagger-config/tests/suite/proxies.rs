@@ -121,8 +121,8 @@ frontend web
         &described(text),
         &[
             "Call backend plain at 7:1: attempts=4* base=500ms* multiplier=1* jitter=none* each=30s all=none* budget=(none)*",
-            "Call backend careful at 9:1: attempts=2 base=500ms* multiplier=1* jitter=none* each=30s all=none* budget=(none)* unsafe",
-            "Call listen db at 17:1: attempts=1 each=5s all=none* budget=(none)*",
+            "Call backend careful at 9:1: attempts=2 base=0ns* multiplier=1* jitter=none* each=30s all=none* budget=(none)* unsafe",
+            "Call listen db at 17:1: attempts=1 all=none* budget=(none)*",
         ],
     );
     let found = remarks(text, RemarkKind::NoEffect);
