@@ -4,16 +4,17 @@
 //! The same lines mean different numbers in different languages, and a file does not say which SDK reads it: each place
 //! yields an entry for each group of SDKs that agree.
 //!
-//! Read in botocore's `retries/standard.py`, in aws-sdk-cpp's `RetryStrategy.cpp` and `DefaultRetryStrategy.cpp`, and
-//! in the announcements of May 2026 for the others.
+//! Read in botocore's `retries/standard.py`, `args.py` and `configloader.py`, in aws-sdk-cpp's `RetryStrategy.cpp` and
+//! `DefaultRetryStrategy.cpp`, and in the announcements of May and November 2026 for the others.
 //!
 //! | field | default | empty | ignored | refused |
 //! |---|---|---|---|---|
 //! | `AWS_RETRY_MODE`, `retry_mode` | legacy or standard, by the SDK | the default | in other sections | other words |
 //! | `AWS_MAX_ATTEMPTS`, `max_attempts` | by the SDK and its mode | the default | in other sections | 0 |
-//! | `AWS_NEW_RETRIES_2026` | false | the default | in legacy mode | |
+//! | `AWS_NEW_RETRIES_2026` | false; as if true, in releases from 10 November 2026 on, except for Java | the default | in legacy mode | |
 //!
-//! A section is one of a profile if it is `[default]` or begins with `profile`.
+//! A section is one of a profile if it is `[default]` or `[profile NAME]`. In a file of credentials, which has no
+//! section `[profile NAME]`, each section is one.
 
 use core::time::Duration;
 
@@ -164,6 +165,7 @@ pub(crate) fn is_aws(text: &str) -> bool {
         "retry_mode",
     ];
     let found = assignments(text);
+    let has_credentials = has_credentials(&found);
     let is_meant = |section: Option<&str>| {
         let place = Place::of(&found, section);
         match section {
@@ -171,19 +173,31 @@ pub(crate) fn is_aws(text: &str) -> bool {
             Some("default") => found.iter().any(|other| {
                 !other.section.is_empty() && BESIDE.contains(&other.name) || other.section.starts_with("profile ")
             }),
-            _ => true,
+            Some(section) if section.starts_with("profile ") || has_credentials => true,
+            // A section that the SDKs ignore, if it looks like one of theirs.
+            Some(section) => found
+                .iter()
+                .any(|other| other.section == section && BESIDE.contains(&other.name) && other.name != "retry_mode"),
+            None => true,
         }
     };
     sections(&found).into_iter().any(is_meant)
 }
 
-/// The environment, and the sections of a profile in their order.
+/// Returns whether a file is one of credentials, in which the name of a section is that of a profile.
+fn has_credentials(assignments: &[Assignment<'_>]) -> bool {
+    let is_of_config =
+        |section: &str| ["profile ", "sso-session ", "services "].iter().any(|start| section.starts_with(start));
+    !assignments.iter().any(|found| is_of_config(found.section))
+        && assignments.iter().any(|found| !found.section.is_empty() && found.name == "aws_access_key_id")
+}
+
+/// The environment, and the sections in their order.
 fn sections<'a>(assignments: &[Assignment<'a>]) -> Vec<Option<&'a str>> {
     let mut sections = vec![None];
-    for found in assignments {
-        let is_profile = found.section == "default" || found.section.starts_with("profile ");
+    for found in assignments.iter().filter(|found| !found.section.is_empty()) {
         // Sections stand together, so this compares with one.
-        if is_profile && sections.last() != Some(&Some(found.section)) {
+        if sections.last() != Some(&Some(found.section)) {
             sections.push(Some(found.section));
         }
     }
@@ -192,17 +206,41 @@ fn sections<'a>(assignments: &[Assignment<'a>]) -> Vec<Option<&'a str>> {
 
 pub(crate) fn read(text: &str) -> Vec<Entry> {
     let assignments = assignments(text);
+    let has_credentials = has_credentials(&assignments);
     let mut entries = Vec::new();
     for section in sections(&assignments) {
         let place = Place::of(&assignments, section);
         let Some(first) = place.present().next() else { continue };
-        let name = match section {
-            Some(section) => format!("[{section}]"),
-            None => "environment".to_owned(),
-        };
-        entries.extend(read_place(&place, &name, first.span));
+        match section {
+            None => entries.extend(read_place(&place, "environment", first.span)),
+            Some(section) if has_credentials || section == "default" || section.starts_with("profile ") => {
+                entries.extend(read_place(&place, &format!("[{section}]"), first.span));
+            }
+            Some(section) => entries.push(ignored(&place, section, first.span)),
+        }
     }
     entries
+}
+
+/// Says what stands in a section that is none of a profile.
+fn ignored(place: &Place<'_>, section: &str, span: Span) -> Entry {
+    let mut entry = Entry::new(Format::Aws, EntryKind::Unread, format!("[{section}]"), span);
+    let is_other = ["sso-session ", "services "].iter().any(|start| section.starts_with(start));
+    let text = if is_other {
+        "has no effect in this section; write it into that of a profile".to_owned()
+    } else {
+        format!(
+            "has an effect in a file of credentials only; in a config file the section of a profile is [profile {}]",
+            shortened(section)
+        )
+    };
+    entry.remarks.extend(place.present().map(|found| Remark {
+        kind: RemarkKind::NoEffect,
+        path: format!("[{section}] {}", found.name),
+        span: found.span,
+        text: text.clone(),
+    }));
+    entry
 }
 
 fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
@@ -282,7 +320,14 @@ fn read_place(place: &Place<'_>, name: &str, span: Span) -> Vec<Entry> {
         })
         .collect();
     if let Some(first) = entries.first_mut() {
-        let text = "the numbers depend on the SDK that reads this: each entry names its SDKs".to_owned();
+        let mut text = "the numbers depend on the SDK that reads this: each entry names its SDKs".to_owned();
+        if attempts == Found::Absent && matches!(mode, None | Some(Mode::Legacy)) && !is_new {
+            text += "; in legacy mode, the one for Python makes 10 attempts at DynamoDB";
+        }
+        if !is_new {
+            text += "; releases from 10 November 2026 on, except those for Java, have the numbers of \
+                     AWS_NEW_RETRIES_2026=true";
+        }
         remarks.push(Remark { kind: RemarkKind::Note, path: name.to_owned(), span, text });
         first.remarks = remarks;
     }

@@ -2,29 +2,32 @@
 //! Service Bus and Event Hubs: the retry options of their clients, in `host.json`, and in sections of
 //! `appsettings.json` that are bound to the options of the client.
 //!
-//! Read in the webjobs SDK's `RandomizedExponentialBackoffStrategy`, in `BasicRetryPolicy` and `ServiceBusRetryOptions`
-//! of Azure.Messaging.ServiceBus, and in the schema of `host.json`.
+//! Read in `RetryOptions`, `RetryStrategy` and `Utility.ValidateRetryOptions` of azure-functions-host, in the retry
+//! attributes and the `RandomizedExponentialBackoffStrategy` of the webjobs SDK, in `QueuesOptions`, and in the retry
+//! options and the `BasicRetryPolicy` of Azure.Messaging.ServiceBus and Azure.Messaging.EventHubs.
 //!
 //! | field | default | 0, negative | ignored | refused |
 //! |---|---|---|---|---|
-//! | `retry.maxRetryCount` | none | 0: no retry; -1: no limit | | absent |
-//! | `retry.strategy` | none | | | words other than `fixedDelay`, `exponentialBackoff` |
-//! | `delayInterval` | none | 0: at once | | absent with `fixedDelay` |
-//! | `minimumInterval`, `maximumInterval` | none | | | absent with `exponentialBackoff` |
-//! | `maxDequeueCount` | 5 | | | 0 |
+//! | `retry.maxRetryCount` | none | 0: no retry; -1: no limit | | absent, below -1 |
+//! | `retry.strategy` | `exponentialBackoff` | 0: the default | | words other than `fixedDelay`, `exponentialBackoff` |
+//! | `delayInterval` | none | 0: at once | with `exponentialBackoff` | absent with `fixedDelay` |
+//! | `minimumInterval`, `maximumInterval` | none | 0: at once | with `fixedDelay` | absent with `exponentialBackoff`, the least above the longest |
+//! | `maxDequeueCount` | 5 | refused | | below 1 |
 //! | `visibilityTimeout` | 0 | 0: at once | | no length |
-//! | `maxRetries` of a client | 3 | 0: no retry | | no whole number |
-//! | `delay`, `maxDelay` | 800 ms, 60 s | 0: no retry | `maxDelay` if fixed | no length |
-//! | `tryTimeout` | 60 s | | | no length |
-//! | `mode` | exponential | | | other words |
+//! | `maxRetries` of a client | 3 | 0: no retry | | below 0, above 100 |
+//! | `delay` | 800 ms | refused | | below 1 ms, above 5 min |
+//! | `maxDelay` | 60 s | 0: no retry | | below 0 |
+//! | `tryTimeout` | 60 s | | | below 0, above an hour |
+//! | `mode` | exponential | 0: fixed | | other words |
 
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use stagger_core::{Jitter, Ratio};
 
-use super::dotnet::{entries, span};
+use super::dotnet::{entries, span, span_within};
 use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields};
+use crate::fields::{Field, Fields, shortened, whole};
 use crate::format::Format;
 use crate::tree::Node;
 
@@ -32,6 +35,9 @@ const DELIVERIES: u32 = 5;
 
 /// The settings of queues, in the versions of the host.
 const QUEUES: [&[&str]; 2] = [&["extensions", "queues"], &["queues"]];
+
+/// What starts functions whose executions are retried.
+const RETRIED: [&str; 4] = ["timerTrigger", "kafkaTrigger", "eventHubTrigger", "cosmosDBTrigger"];
 
 /// Returns whether a document is `host.json`, or a `function.json` with a strategy.
 pub(crate) fn is_functions(document: &Node) -> bool {
@@ -48,6 +54,20 @@ pub(crate) fn is_functions(document: &Node) -> bool {
 
 pub(crate) fn read(document: &Node) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Fields::of(document, "").take("retry").iter().map(executions).collect();
+    // Of a single function: what starts it.
+    let types = document.get("bindings").map(Node::items).unwrap_or_default().iter();
+    let trigger = types.filter_map(|binding| binding.text_of("type")).find(|name| name.ends_with("Trigger"));
+    if let (Some(entry), Some(trigger)) = (entries.first_mut(), trigger)
+        && !RETRIED.contains(&trigger)
+    {
+        let text = format!(
+            "`{}` starts this function: the documentation names retry policies for timers, Kafka, Event Hubs and Cosmos \
+             DB alone",
+            shortened(trigger)
+        );
+        let (path, span) = (entry.path.clone(), entry.span);
+        entry.remarks.push(Remark { kind: RemarkKind::Note, path, span, text });
+    }
     for path in QUEUES {
         let Some(queues) = document.at(path) else { continue };
         let mut fields = Fields::of(queues, path.join("."));
@@ -64,25 +84,40 @@ fn executions(field: &Field<'_>) -> Entry {
     // A function does something; it runs again whatever that was.
     entry.may_repeat_unsafe = Some(true);
     let retries = fields.read("maxRetryCount", |field| {
-        field.parse(remarks, "a whole number, or -1 for no limit", |text| text.parse::<i64>().ok())
+        field
+            .parse(remarks, "a whole number, or -1 for no limit", |text| text.parse().ok().filter(|&count| count >= -1))
     });
     let is_missing = matches!(retries, Found::Absent);
     entry.settings.attempts = Some(retries.map(Limit::of_retries).flat_or(Limit::Unknown));
     let strategy = fields.take("strategy");
+    // The names are those of a type whose first one is the default.
     let name = match &strategy {
-        Some(field) => field.text(),
-        None => None,
+        Some(field) => field.text().map(str::to_ascii_lowercase),
+        None => Some("exponentialbackoff".to_owned()),
     };
-    match name {
-        Some("fixedDelay") => {
+    let unused = |names: &[&str], fields: &mut Fields<'_>, remarks: &mut Vec<Remark>| {
+        for field in names.iter().filter_map(|name| fields.take(name)) {
+            remarks.push(field.remark(RemarkKind::NoEffect, "has no effect with this strategy"));
+        }
+    };
+    match name.as_deref() {
+        Some("fixeddelay" | "1") => {
+            unused(&["minimumInterval", "maximumInterval"], &mut fields, remarks);
             let delay = required("delayInterval", field, &mut fields, remarks);
             if let Some(delay) = delay.known() {
                 entry.settings = core::mem::take(&mut entry.settings).constant(delay);
             }
         }
-        Some("exponentialBackoff") => {
+        Some("exponentialbackoff" | "0") => {
+            unused(&["delayInterval"], &mut fields, remarks);
             let shortest = required("minimumInterval", field, &mut fields, remarks);
             let longest = required("maximumInterval", field, &mut fields, remarks);
+            if let (Some(shortest), Some(longest)) = (shortest.known(), longest.known())
+                && shortest.value > longest.value
+            {
+                let text = "minimumInterval is above maximumInterval: the host refuses it";
+                remarks.push(field.remark(RemarkKind::Invalid, text));
+            }
             entry.settings.base = shortest.known();
             entry.settings.cap = longest.limit();
             entry.settings.multiplier = Some(Setting::default(2.0));
@@ -102,9 +137,7 @@ fn executions(field: &Field<'_>) -> Entry {
         },
     }
     if is_missing {
-        entry
-            .remarks
-            .push(field.remark(RemarkKind::Invalid, "maxRetryCount is required: the function app does not start"));
+        entry.remarks.push(field.remark(RemarkKind::Invalid, "maxRetryCount is required: the host refuses the policy"));
     }
     entry.remarks.push(field.remark(
         RemarkKind::Note,
@@ -114,11 +147,11 @@ fn executions(field: &Field<'_>) -> Entry {
     entry
 }
 
-/// Reads a length without which the function app does not start.
+/// Reads a length without which the host refuses the policy.
 fn required(name: &str, retry: &Field<'_>, fields: &mut Fields<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
     let found = fields.read(name, |field| span(field, remarks));
     if found == Found::Absent {
-        let text = format!("{name} is required: the function app does not start");
+        let text = format!("{name} is required: the host refuses the policy");
         remarks.push(retry.remark(RemarkKind::Invalid, text));
     }
     found
@@ -142,6 +175,10 @@ const RETRIES: u32 = 3;
 const DELAY: Duration = Duration::from_millis(800);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 const TRY_TIMEOUT: Duration = Duration::from_secs(60);
+/// What the options accept.
+const MOST_RETRIES: u32 = 100;
+const DELAYS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(300);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// What is drawn at random and added, as a part of the delay.
 const JITTER: f64 = 0.08;
 
@@ -169,22 +206,26 @@ fn options(field: &Field<'_>) -> Entry {
     let mut entry = Entry::new(Format::ServiceBus, EntryKind::Call, field.path.clone(), field.span());
     let mut fields = field.fields();
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let retries = fields.read_any(&["maxRetries", "maximumRetries"], |field| field.count(remarks));
-    let delay = fields.read("delay", |field| span(field, remarks)).or(DELAY);
+    let retries = fields.read_any(&["maxRetries", "maximumRetries"], |field| {
+        field.parse(remarks, "a whole number from 0 to 100", |text| {
+            whole(text).filter(|&retries| retries <= MOST_RETRIES)
+        })
+    });
+    let delay = fields.read("delay", |field| span_within(field, remarks, DELAYS)).or(DELAY);
     let longest = fields.read_any(&["maxDelay", "maximumDelay"], |field| span(field, remarks)).or(LONGEST_DELAY);
     let is_fixed = fields.read("mode", |field| {
         field.parse(remarks, "fixed or exponential", |text| match text.to_ascii_lowercase().as_str() {
-            "fixed" => Some(true),
-            "exponential" => Some(false),
+            "fixed" | "0" => Some(true),
+            "exponential" | "1" => Some(false),
             _ => None,
         })
     });
     let is_fixed = is_fixed.or(false);
-    let timeout = fields.read("tryTimeout", |field| span(field, remarks));
+    let timeout = fields.read("tryTimeout", |field| span_within(field, remarks, Duration::ZERO..=LONGEST_TIMEOUT));
     settings.attempt_timeout = Some(timeout.limit_or(Limit::At(TRY_TIMEOUT)));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
     // Without a delay nothing is retried.
-    let off = [delay, longest].into_iter().flatten().find(|length| length.value.is_zero());
+    let off = longest.filter(|length| length.value.is_zero());
     let attempts = retries.retries_or(RETRIES);
     settings.attempts = Some(match off {
         Some(off) => off.map(|_| Limit::At(1)),

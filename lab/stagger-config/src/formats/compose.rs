@@ -1,15 +1,16 @@
 //! Docker Compose: `restart`, `deploy.restart_policy` and `healthcheck`.
 //!
-//! Read in moby's `restartmanager.go` and `daemon/container.go`, in compose-go's `template.go`, in swarmkit's defaults and
-//! in the Compose specification; Docker Engine 29. `${X:-y}`, `${X-y}` have defaults; `$X`, `${X}`, `${X:?e}`, `${X:+y}` none.
+//! Read in moby's `restartmanager.go`, `hostconfig.go`, `health.go` and `container.go`, in `getRestartPolicy` of Compose,
+//! in compose-go's `template.go` and schema, and in swarmkit's defaults; Docker Engine 29. `${X:-y}`, `${X-y}` have
+//! defaults; `$X`, `${X}`, `${X:?e}`, `${X:+y}` none.
 //!
 //! | field | default | 0, empty | ignored | refused |
 //! |---|---|---|---|---|
-//! | `restart` | `no` | `on-failure:0`: no limit; empty: `no` | beside `deploy.restart_policy` | other words |
-//! | `restart_policy.condition` | `any` | | | other words |
-//! | `restart_policy.max_attempts` | no limit | 0: no limit | | no whole number |
-//! | `restart_policy.delay` | 5 s, in Swarm | 0: at once | by `docker compose up` | |
-//! | `healthcheck.interval`, `timeout` | 30 s | 0: the default | with `disable` or `NONE` | |
+//! | `restart` | `no` | `on-failure:0`: no limit; empty: `no` | beside `deploy.restart_policy` | other words, a number beside other words |
+//! | `restart_policy.condition` | `any`, in Swarm; `docker compose up`: `no` | | | other words |
+//! | `restart_policy.max_attempts` | no limit | 0: no limit | | no whole number; by `docker compose up`, beside `any` |
+//! | `restart_policy.delay` | 5 s, in Swarm | 0: at once | by `docker compose up` | no length |
+//! | `healthcheck.interval`, `timeout` | 30 s | 0: the default | with `disable` or `NONE` | below 1 ms |
 //! | `healthcheck.retries` | 3 | 0: the default | with `disable` or `NONE` | no whole number |
 //! | `extends`, `include` | | | | not read, and named |
 
@@ -105,11 +106,18 @@ fn restarted(field: &Field<'_>) -> Option<Entry> {
     let limit = match field.text()? {
         "no" | "false" | "" => return None,
         "always" | "unless-stopped" | "on-failure" => Limit::None,
-        text => match text.strip_prefix("on-failure:").and_then(whole) {
-            Some(0) => Limit::None,
+        text => match text.strip_prefix("on-failure:").map(|number| (number, whole(number))) {
+            Some((_, Some(0))) => Limit::None,
             // It counts restarts.
-            Some(restarts) => Limit::At(restarts.saturating_add(1)),
-            None => {
+            Some((_, Some(restarts))) => Limit::At(restarts.saturating_add(1)),
+            // The engine refuses what is below 0.
+            Some((number, None)) if !number.starts_with('-') => {
+                let text = format!("`{}` is no whole number: Compose reads 0, which is no limit", shortened(number));
+                entry.remarks.push(field.remark(RemarkKind::Invalid, text));
+                Limit::None
+            }
+            _ => {
+                let text = shortened(text);
                 let text = format!(
                     "`{text}` is not a restart policy; use no, always, unless-stopped, on-failure or on-failure:N"
                 );
@@ -135,8 +143,17 @@ fn deployed(field: &Field<'_>, plain: Option<&Field<'_>>) -> Entry {
     if let Some(plain) = plain {
         remarks.push(plain.remark(RemarkKind::NoEffect, "deploy.restart_policy takes its place"));
     }
+    let condition_text = field.node.text_of("condition");
     let condition = fields.read("condition", |field| field.parse(remarks, "none, on-failure or any", condition));
-    let attempts = fields.count("max_attempts", remarks).map(|restarts| match restarts {
+    let is_on_failure = condition_text == Some("on-failure");
+    let attempts = fields.count("max_attempts", remarks);
+    if let (Found::Known(Setting { value: 1.., .. }), Some(Setting { value: true, .. })) = (attempts, condition.known())
+        && !is_on_failure
+    {
+        let text = "docker compose up refuses max_attempts with a condition other than on-failure";
+        remarks.push(field.remark(RemarkKind::Note, text));
+    }
+    let attempts = attempts.map(|restarts| match restarts {
         0 => Limit::None,
         restarts => Limit::At(restarts.saturating_add(1)),
     });
@@ -150,8 +167,12 @@ fn deployed(field: &Field<'_>, plain: Option<&Field<'_>>) -> Entry {
     if let Some(delay) = delay.or(DEPLOYED_DELAY) {
         entry.settings = core::mem::take(&mut entry.settings).constant(delay);
     }
-    let text = "of Swarm; docker compose up takes the condition and max_attempts alone, and waits from 100ms on";
-    remarks.push(field.remark(RemarkKind::Note, format!("the delay is that {text}")));
+    let up = if condition == Found::Absent {
+        "docker compose up restarts nothing without a condition"
+    } else {
+        "docker compose up takes the condition and max_attempts alone, and waits from 100ms on"
+    };
+    remarks.push(field.remark(RemarkKind::Note, format!("the delay is that of Swarm; {up}")));
     fields.unmapped(&[("window", "how long to wait before a restart counts as successful")], remarks);
     fields.finish(remarks);
     entry
@@ -177,7 +198,12 @@ fn health(field: &Field<'_>) -> Option<Entry> {
         return None;
     }
     // The engine takes 0 for the default.
-    let mut length = |name, default| match fields.duration(name, remarks, units::go, "30s") {
+    const LEAST: Duration = Duration::from_millis(1);
+    let mut length = |name, default| match fields.read(name, |field| {
+        let found = field.duration(remarks, units::go, "30s");
+        let is_refused = matches!(found, Found::Known(length) if !length.value.is_zero() && length.value < LEAST);
+        if is_refused { field.refused(remarks, "1ms or more") } else { found }
+    }) {
         Found::Known(Setting { value: Duration::ZERO, .. }) | Found::Absent => Found::Known(Setting::default(default)),
         found => found,
     };

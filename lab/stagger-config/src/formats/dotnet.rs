@@ -1,27 +1,30 @@
 //! .NET: sections of `appsettings.json` for the standard handler of `Microsoft.Extensions.Http.Resilience`, and those
 //! that are bound to `RetryStrategyOptions` of Polly without it.
 //!
-//! Read in `HttpStandardResilienceOptions`, `HttpRetryStrategyOptions`, and Polly's `RetryConstants` and `RetryHelper`,
-//! version 8.
+//! Read in `HttpStandardResilienceOptions`, its `CustomValidator`, `HttpRetryStrategyOptions`, and Polly's
+//! `RetryStrategyOptions`, `TimeoutStrategyOptions`, `CircuitBreakerStrategyOptions`, `RetryHelper`, version 8.
 //!
-//! | field | default, of the handler and of Polly alone | ignored | refused |
-//! |---|---|---|---|
-//! | `MaxRetryAttempts` | 3 | | 0 |
-//! | `Delay` | 2 s | | no length |
-//! | `BackoffType` | Exponential; Constant | | other words |
-//! | `UseJitter` | true; false | | |
-//! | `MaxDelay` | no limit | | no length |
-//! | `AttemptTimeout` | 10 s; none | by Polly alone | above `TotalRequestTimeout` |
-//! | `TotalRequestTimeout` | 30 s; none | by Polly alone | |
-//! | `SamplingDuration` | 30 s; none | by Polly alone | below twice `AttemptTimeout` |
-//! | other names | | always | |
+//! | field | default, of the handler and of Polly alone | 0 | ignored | refused |
+//! |---|---|---|---|---|
+//! | `MaxRetryAttempts` | 3; of 2147483647 no limit | refused | | below 1 |
+//! | `Delay` | 2 s | at once | | above a day |
+//! | `BackoffType` | Exponential; Constant | Constant | | other words |
+//! | `UseJitter` | true; false | | | other words |
+//! | `MaxDelay` | no limit | at once | | above a day |
+//! | `AttemptTimeout` | 10 s; none | refused | by Polly alone | below 10 ms, above a day, above `TotalRequestTimeout` |
+//! | `TotalRequestTimeout` | 30 s; none | refused | by Polly alone | below 10 ms, above a day |
+//! | `SamplingDuration` | 30 s; none | refused | by Polly alone | below 0.5 s, above a day, below twice `AttemptTimeout` |
+//! | other names | | | always | |
+//!
+//! A length that is a bare number counts days.
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
+use stagger_core::text::Compact;
 
 use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields, join};
+use crate::fields::{Field, Fields, join, whole};
 use crate::format::Format;
 use crate::tree::{Node, Value};
 use crate::units;
@@ -32,6 +35,9 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of the circuit breaker, which must sample at least two attempts.
 const SAMPLING: Duration = Duration::from_secs(30);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Retries that never end.
+const NO_LIMIT: u32 = i32::MAX as u32;
 
 /// How the delays grow.
 #[derive(Clone, Copy)]
@@ -104,17 +110,38 @@ pub(super) fn span(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Durati
     found
 }
 
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+const LEAST_TIMEOUT: Duration = Duration::from_millis(10);
+const LEAST_SAMPLING: Duration = Duration::from_millis(500);
+
+/// Reads a length of which the validation of the options accepts a range only.
+pub(super) fn span_within(
+    field: &Field<'_>,
+    remarks: &mut Vec<Remark>,
+    range: core::ops::RangeInclusive<Duration>,
+) -> Found<Duration> {
+    match span(field, remarks) {
+        Found::Known(length) if !range.contains(&length.value) => {
+            let wanted = format!("a length of time from {} to {}", Compact(*range.start()), Compact(*range.end()));
+            field.refused(remarks, &wanted)
+        }
+        found => found,
+    }
+}
+
 fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     let mut entry = Entry::new(Format::DotNet, EntryKind::Call, fields.path.clone(), place);
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     let mut timeout = |name: &str, default: Duration, remarks: &mut Vec<Remark>| {
-        let found = fields.read(name, |field| field.fields().read("Timeout", |field| span(field, remarks)));
+        let read = |field: &Field<'_>| span_within(field, remarks, LEAST_TIMEOUT..=DAY);
+        let found = fields.read(name, |field| field.fields().read("Timeout", read));
         found.limit_or(Limit::At(default))
     };
     settings.attempt_timeout = Some(timeout("AttemptTimeout", ATTEMPT_TIMEOUT, remarks));
     settings.timeout = Some(timeout("TotalRequestTimeout", TOTAL_TIMEOUT, remarks));
-    let sampling =
-        fields.read("CircuitBreaker", |field| field.fields().read("SamplingDuration", |field| span(field, remarks)));
+    let sampling = fields.read("CircuitBreaker", |field| {
+        field.fields().read("SamplingDuration", |field| span_within(field, remarks, LEAST_SAMPLING..=DAY))
+    });
     let at = |limit: Option<Setting<Limit<Duration>>>| limit.and_then(|limit| limit.value.at());
     if let (Some(each), Some(all)) = (at(settings.attempt_timeout), at(settings.timeout)) {
         let mut refused = |text: &str| {
@@ -141,14 +168,18 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
 pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
     // Its options are validated: one retry is the least.
-    let retries = retry.read("MaxRetryAttempts", |field| field.positive(remarks));
-    settings.attempts = Some(retries.retries_or(defaults.retries));
-    settings.base = retry.read("Delay", |field| span(field, remarks)).or(defaults.delay);
+    let retries = retry.read("MaxRetryAttempts", |field| {
+        let range = 1..=NO_LIMIT;
+        field.parse(remarks, "a whole number from 1 to 2147483647", |text| whole(text).filter(|n| range.contains(n)))
+    });
+    let attempts = retries.map(|retries| if retries == NO_LIMIT { Limit::None } else { Limit::At(retries + 1) });
+    settings.attempts = Some(attempts.flat_or(Limit::At(defaults.retries + 1)));
+    settings.base = retry.read("Delay", |field| span_within(field, remarks, Duration::ZERO..=DAY)).or(defaults.delay);
     let shape = retry.read("BackoffType", |field| {
         field.parse(remarks, "Constant, Linear or Exponential", |text| match text.to_ascii_lowercase().as_str() {
-            "constant" => Some(Shape::Constant),
-            "linear" => Some(Shape::Linear),
-            "exponential" => Some(Shape::Exponential),
+            "constant" | "0" => Some(Shape::Constant),
+            "linear" | "1" => Some(Shape::Linear),
+            "exponential" | "2" => Some(Shape::Exponential),
             _ => None,
         })
     });
@@ -161,7 +192,11 @@ pub(super) fn strategy(mut retry: Fields<'_>, defaults: Defaults, entry: &mut En
     }
     let jitter = retry.flag("UseJitter", remarks).or(defaults.has_jitter);
     settings.jitter = jitter.map(|jitter| jitter.map(|uses| if uses { Jitter::Decorrelated } else { Jitter::None }));
-    let longest = retry.read("MaxDelay", |field| span(field, remarks));
+    let longest = retry.read("MaxDelay", |field| span_within(field, remarks, Duration::ZERO..=DAY));
+    if let Some(longest) = longest.known().filter(|longest| longest.value.is_zero()) {
+        // No delay is longer.
+        settings.base = settings.base.map(|_| longest);
+    }
     settings.cap = Some(longest.limit_or(Limit::None));
     retry.unmapped(&[("ShouldRetryAfterHeader", "whether a server's Retry-After is honored")], remarks);
     for field in retry.rest() {

@@ -1,10 +1,10 @@
 //! GitLab CI: `retry` of jobs.
 //!
-//! Read in the YAML reference of GitLab 18 and in the issue gitlab#535395.
+//! Read in the YAML reference of GitLab 18, in `entry/retry.rb` and `build/auto_retry.rb`, and in the issue gitlab#535395.
 //!
 //! | field | default | 0 | ignored | refused |
 //! |---|---|---|---|---|
-//! | `retry`, `retry.max` | 0 | 0: no retry | | above 2 |
+//! | `retry`, `retry.max` | 0 | 0: no retry | | above 2, `retry` as a text |
 //! | `retry.when`, `retry.exit_codes` | every failure | | without `max` | |
 //! | `timeout` | an hour, of the project | | | no length |
 
@@ -114,6 +114,9 @@ fn retry(field: &Field<'_>) -> Entry {
             fields.unmapped(&[("when", conditions), ("exit_codes", conditions)], remarks);
             fields.finish(remarks);
             retries.or_else(Found::Known(Setting::stated(0, field.span())))
+        }
+        Value::Scalar { is_quoted: true, .. } if field.node.placeholder.is_none() => {
+            field.refused(remarks, "a number or a mapping: GitLab refuses the pipeline")
         }
         _ => count(field, remarks),
     };

@@ -1,6 +1,6 @@
 //! Spring, Polly, Azure Functions and the AWS SDKs.
 
-use stagger_config::{Format, RemarkKind, read};
+use stagger_config::{EntryKind, Format, Limit, RemarkKind, read};
 
 use crate::described::{described, expect, remarks};
 
@@ -155,6 +155,7 @@ fn the_same_lines_mean_other_numbers_to_each_sdk_of_aws() {
             "Call [profile batch] in SDKs for Go, Rust, .NET at 5:1: attempts=8 base=1s*",
             "Call [profile batch] in SDKs for C++ at 5:1: attempts=8 base=25ms*",
             "Call [profile batch] in SDKs for Java, JavaScript at 5:1: attempts=8 base=100ms*",
+            "Unread [sso-session x] at 7:1:",
             "Call [profile odd] in all SDKs at 9:1: attempts=unknown",
         ],
     );
@@ -170,4 +171,197 @@ fn the_same_lines_mean_other_numbers_to_each_sdk_of_aws() {
     );
     assert_eq!(read("AWS_MAX_ATTEMPTS=2\n", None).unwrap()[0].format, Format::Aws);
     assert!(read("PATH=/bin\n", None).is_err());
+}
+
+#[test]
+fn a_section_is_a_profile_of_aws_by_its_name_and_the_kind_of_its_file() {
+    let keys = "aws_access_key_id = A\naws_secret_access_key = B\n";
+    for (text, paths) in [
+        (format!("[default]\nregion = x\nmax_attempts = 2\n"), vec!["[default] in all"]),
+        (format!("[profile a]\nregion = x\nmax_attempts = 2\n"), vec!["[profile a] in all"]),
+        // A file of credentials.
+        (format!("[a]\n{keys}max_attempts = 2\n"), vec!["[a] in all"]),
+        (format!("[default]\n{keys}[a]\n{keys}max_attempts = 2\n"), vec!["[a] in all"]),
+        // A config file, which has keys as well.
+        (format!("[profile b]\n{keys}[a]\nregion = x\nmax_attempts = 2\n"), vec!["[a]"]),
+        (
+            format!("[default]\nregion = x\nmax_attempts = 3\n[a]\nretry_mode = standard\n"),
+            vec!["[default] in all", "[a]"],
+        ),
+        (format!("[a]\nregion = x\nretry_mode = standard\nmax_attempts = 2\n"), vec!["[a]"]),
+        (format!("[sso-session a]\nsso_start_url = x\nmax_attempts = 2\n"), vec!["[sso-session a]"]),
+        (format!("[services a]\nregion = x\nmax_attempts = 2\n"), vec!["[services a]"]),
+    ] {
+        // All groups of SDKs share the number.
+        let found = read(&text, None).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let mut names: Vec<String> = found
+            .iter()
+            .map(|entry| {
+                entry.path.split(" in ").next().unwrap().to_owned()
+                    + if entry.path.contains(" in ") { " in all" } else { "" }
+            })
+            .collect();
+        names.dedup();
+        assert_eq!(names, paths, "{text}");
+        let ignored = remarks(&text, RemarkKind::NoEffect);
+        let has_ignored = found.iter().any(|entry| entry.kind == EntryKind::Unread);
+        assert_eq!(!ignored.is_empty(), has_ignored, "{text}: {ignored:?}");
+    }
+    assert!(read("[a]\nmax_attempts = 2\n", None).is_err());
+    let found = remarks("[a]\nregion = x\nretry_mode = legacy\n", RemarkKind::NoEffect);
+    assert!(found.len() == 1 && found[0].contains("[profile a]"), "{found:?}");
+}
+
+#[test]
+fn each_field_of_aws_has_the_default_and_the_words_that_its_table_says() {
+    let attempts = |text: &str| -> Vec<_> {
+        let limits = read(text, None).unwrap().into_iter().map(|entry| entry.settings.attempts.unwrap());
+        let mut limits: Vec<_> = limits.map(|attempts| attempts.value).collect();
+        limits.dedup();
+        limits
+    };
+    for (text, wanted, invalid) in [
+        ("AWS_RETRY_MODE=adaptive\n", vec![Limit::At(3)], ""),
+        ("AWS_RETRY_MODE=\nAWS_MAX_ATTEMPTS=4\n", vec![Limit::At(4)], ""),
+        ("AWS_RETRY_MODE=fast\nAWS_MAX_ATTEMPTS=4\n", vec![Limit::At(4)], "`fast` is not legacy"),
+        ("AWS_MAX_ATTEMPTS=0\n", vec![Limit::Unknown], "1 or more"),
+        ("AWS_RETRY_MODE=standard\nAWS_MAX_ATTEMPTS=\n", vec![Limit::At(3)], ""),
+        ("AWS_NEW_RETRIES_2026=true\n", vec![Limit::At(3), Limit::At(4)], ""),
+        ("AWS_NEW_RETRIES_2026=\nAWS_RETRY_MODE=standard\n", vec![Limit::At(3)], ""),
+        ("AWS_NEW_RETRIES_2026=true\nAWS_RETRY_MODE=legacy\nAWS_MAX_ATTEMPTS=7\n", vec![Limit::At(7)], ""),
+    ] {
+        assert_eq!(attempts(text), wanted, "{text}");
+        let found = remarks(text, RemarkKind::Invalid);
+        assert!(found.iter().all(|remark| remark.contains(invalid)), "{text}: {found:?}");
+        assert_eq!(found.is_empty(), invalid.is_empty(), "{text}: {found:?}");
+    }
+    let adaptive = remarks("AWS_RETRY_MODE=adaptive\n", RemarkKind::Unmapped);
+    assert!(adaptive.len() == 1 && adaptive[0].contains("rate"), "{adaptive:?}");
+    let notes = remarks("AWS_RETRY_MODE=legacy\n", RemarkKind::Note);
+    assert!(notes[0].contains("10 November 2026") && notes[0].contains("DynamoDB"), "{notes:?}");
+}
+
+/// Fails unless the first entry has these settings, and what is refused or ignored is exactly what is named.
+#[track_caller]
+fn holds(text: &str, settings: &str, invalid: &str, ignored: &str) {
+    let lines = described(text);
+    assert!(lines[0].contains(settings), "{text}: {lines:?}");
+    for (kind, part) in [(RemarkKind::Invalid, invalid), (RemarkKind::NoEffect, ignored)] {
+        let found = remarks(text, kind);
+        assert!(found.iter().all(|remark| remark.contains(part)), "{text}: {found:?}");
+        assert_eq!(found.is_empty(), part.is_empty(), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn each_field_of_a_function_has_the_range_that_its_host_accepts() {
+    let host = |retry: &str| format!("{{\"version\": \"2.0\", \"retry\": {{{}}}}}", retry.replace('\'', "\""));
+    let fixed = "'strategy': 'fixedDelay', 'delayInterval': '00:00:02'";
+    let grows = "'minimumInterval': '00:00:01', 'maximumInterval': '00:01:00'";
+    let at = |count: &str| host(&format!("'maxRetryCount': {count}, {fixed}"));
+    for (text, settings, invalid, ignored) in [
+        (at("3"), "attempts=4 base=2s multiplier=1*", "", ""),
+        (at("0"), "attempts=1", "", ""),
+        (at("-1"), "attempts=none", "", ""),
+        (at("-2"), "attempts=unknown", "or -1 for no limit", ""),
+        (host(fixed), "attempts=unknown", "maxRetryCount is required", ""),
+        (host(&format!("'maxRetryCount': 2, {grows}")), "attempts=3 base=1s cap=60s multiplier=2*", "", ""),
+        (host(&format!("'maxRetryCount': 2, 'strategy': 'ExponentialBackoff', {grows}")), "base=1s cap=60s", "", ""),
+        (host(&format!("'maxRetryCount': 2, 'strategy': 'linear', {grows}")), "attempts=3", "strategy must be", ""),
+        (host("'maxRetryCount': 2, 'strategy': 'fixedDelay'"), "attempts=3", "delayInterval is required", ""),
+        (host("'maxRetryCount': 2, 'maximumInterval': '1:00'"), "attempts=3", "minimumInterval is required", ""),
+        (host("'maxRetryCount': 2, 'minimumInterval': '1:00'"), "attempts=3", "maximumInterval is required", ""),
+        (
+            host("'maxRetryCount': 2, 'minimumInterval': '1:00', 'maximumInterval': '0:30'"),
+            "attempts=3",
+            "above maximumInterval",
+            "",
+        ),
+        (host(&format!("'maxRetryCount': 2, {fixed}, {grows}")), "base=2s", "", "no effect with this strategy"),
+        (
+            host(&format!("'maxRetryCount': 2, 'delayInterval': '0:01', {grows}")),
+            "base=1s",
+            "",
+            "no effect with this strategy",
+        ),
+        (host("'maxRetryCount': 2, 'strategy': 'fixedDelay', 'delayInterval': '0'"), "base=0ns", "", ""),
+    ] {
+        holds(&text, settings, invalid, ignored);
+    }
+    let queues = |options: &str| format!("{{\"version\": \"2.0\", \"extensions\": {{\"queues\": {{{options}}}}}}}");
+    holds(&queues("\"maxDequeueCount\": 7"), "attempts=7 base=0ns*", "", "");
+    holds(&queues("\"maxDequeueCount\": 0"), "attempts=unknown", "1 or more", "");
+    holds(&queues("\"maxDequeueCount\": 2, \"visibilityTimeout\": \"00:00:30\""), "attempts=2 base=30s", "", "");
+    holds(&queues("\"maxDequeueCount\": 2, \"visibilityTimeout\": \"30s\""), "attempts=2", "`30s`", "");
+    let function = |trigger: &str| {
+        format!(
+            "{{\"bindings\": [{{\"type\": \"{trigger}\"}}], \"retry\": {{\"maxRetryCount\": 2, {}}}}}",
+            fixed.replace('\'', "\"")
+        )
+    };
+    let of_trigger =
+        |trigger: &str| remarks(&function(trigger), RemarkKind::Note).iter().any(|note| note.contains("starts this"));
+    assert!(of_trigger("httpTrigger") && !of_trigger("timerTrigger"));
+}
+
+#[test]
+fn each_option_of_a_client_of_service_bus_has_the_range_that_it_accepts() {
+    let client = |options: &str| {
+        format!("{{\"RetryOptions\": {{\"TryTimeout\": \"00:00:30\", {}}}}}", options.replace('\'', "\""))
+    };
+    for (options, settings, invalid) in [
+        ("'Mode': 'Fixed'", "attempts=4* base=800ms* multiplier=1 jitter=add:64ms* each=30s", ""),
+        ("'Mode': 0, 'Delay': '00:02:00'", "base=60s", ""),
+        ("'Mode': 'Exponential'", "attempts=4* base=1.6s* cap=60s* multiplier=2", ""),
+        ("'Mode': 'linear'", "attempts=4*", "`linear`"),
+        ("'MaxRetries': 0", "attempts=1 ", ""),
+        ("'MaxRetries': 100", "attempts=101", ""),
+        ("'MaxRetries': 101", "attempts=unknown", "from 0 to 100"),
+        ("'MaxRetries': -1", "attempts=unknown", "from 0 to 100"),
+        ("'Delay': '00:00:00'", "attempts=unknown", "from 1ms to 5m"),
+        ("'Delay': '00:05:01'", "attempts=unknown", "from 1ms to 5m"),
+        ("'MaxDelay': '00:00:00'", "attempts=1 ", ""),
+        ("'MaxDelay': '00:00:01'", "base=1s", ""),
+        ("'MaximumRetries': 2, 'MaximumDelay': '00:00:05'", "attempts=3 base=1.6s* cap=5s", ""),
+    ] {
+        holds(&client(options), settings, invalid, "");
+    }
+    let long = "{\"RetryOptions\": {\"MaxRetries\": 1, \"TryTimeout\": \"01:00:01\"}}";
+    holds(long, "attempts=2 base=1.6s* cap=60s* multiplier=2* jitter=add:64ms* each=unknown", "from 0s to 1h", "");
+}
+
+#[test]
+fn each_option_of_polly_has_the_range_that_its_validation_accepts() {
+    let handler = |sections: &str| format!("{{\"Http\": {{{}}}}}", sections.replace('\'', "\""));
+    let retry = |options: &str| handler(&format!("'Retry': {{'UseJitter': false, {options}}}, 'AttemptTimeout': {{}}"));
+    let timeouts =
+        |sections: &str| handler(&format!("'Retry': {{'MaxRetryAttempts': 2, 'Delay': '0:01'}}, {sections}"));
+    for (text, settings, invalid) in [
+        (
+            retry("'MaxRetryAttempts': 1"),
+            "attempts=2 base=2s* cap=none* multiplier=2* jitter=none each=10s* all=30s*",
+            "",
+        ),
+        (retry("'MaxRetryAttempts': 0"), "attempts=unknown", "from 1 to"),
+        (retry("'MaxRetryAttempts': 2147483647"), "attempts=none", ""),
+        (retry("'MaxRetryAttempts': 2147483648"), "attempts=unknown", "from 1 to"),
+        (retry("'Delay': '00:00:00'"), "base=0ns", ""),
+        (retry("'Delay': '1.00:00:00'"), "base=86400s", ""),
+        // A bare number counts days.
+        (retry("'Delay': 5"), "attempts=4* cap", "from 0s to 1d"),
+        (retry("'MaxDelay': '00:00:00'"), "base=0ns", ""),
+        (retry("'MaxDelay': '2.00:00:00'"), "cap=unknown", "from 0s to 1d"),
+        (retry("'BackoffType': 'constant'"), "multiplier=1 ", ""),
+        (retry("'BackoffType': 0"), "multiplier=1 ", ""),
+        (retry("'BackoffType': 'Doubling'"), "base=2s* cap=none* jitter", "Constant, Linear or Exponential"),
+        (timeouts("'AttemptTimeout': {'Timeout': '00:00:00'}"), "each=unknown", "from 10ms to 1d"),
+        (timeouts("'TotalRequestTimeout': {'Timeout': '2.00:00:00'}"), "all=unknown", "from 10ms to 1d"),
+        (timeouts("'CircuitBreaker': {'SamplingDuration': '00:00:00.1'}"), "each=10s*", "from 500ms to 1d"),
+    ] {
+        holds(&text, settings, invalid, "");
+    }
+    let polly = "{\"Strategy\": {\"MaxRetryAttempts\": 2, \"UseJitter\": \"sometimes\", \"AttemptTimeout\": {}}}";
+    holds(polly, "attempts=3 base=2s* cap=none* multiplier=1*", "true or false", "no option of this name");
+    let plain = "{\"Strategy\": {\"MaxRetryAttempts\": 2, \"Delay\": \"0:05\"}}";
+    holds(plain, "attempts=3 base=300s cap=none* multiplier=1* jitter=none* budget", "", "");
 }
