@@ -52,7 +52,13 @@ pub(crate) fn read(document: &Node) -> Vec<Entry> {
             (None, Some(plain)) => restarted(&plain),
             (None, None) => None,
         };
-        if let (Some(entry), Some(depends_on)) = (&mut restart, fields.take("depends_on")) {
+        let is_restarted = |entry: &Entry| {
+            let attempts = entry.settings.attempts;
+            attempts.is_some_and(|attempts| !matches!(attempts.value, Limit::At(1) | Limit::Unknown))
+        };
+        if let (Some(entry), Some(depends_on)) = (&mut restart, fields.take("depends_on"))
+            && is_restarted(entry)
+        {
             entry.remarks.extend(unhealthy(&depends_on));
         }
         if let Some(extends) = fields.take("extends") {

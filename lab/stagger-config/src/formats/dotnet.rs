@@ -14,7 +14,7 @@
 //! | `AttemptTimeout` | 10 s; none | refused | by Polly alone | below 10 ms, above a day, above `TotalRequestTimeout` |
 //! | `TotalRequestTimeout` | 30 s; none | refused | by Polly alone | below 10 ms, above a day |
 //! | `SamplingDuration` | 30 s; none | refused | by Polly alone | below 0.5 s, above a day, below twice `AttemptTimeout` |
-//! | other names | | | always | |
+//! | other names | | | always; beside `Retry`, the section may be of something else, and no default is read | |
 //!
 //! A length that is a bare number counts days.
 
@@ -24,7 +24,7 @@ use stagger_core::Jitter;
 use stagger_core::text::Compact;
 
 use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields, join, whole};
+use crate::fields::{Field, Fields, join, shortened, whole};
 use crate::format::Format;
 use crate::tree::{Node, Value};
 use crate::units;
@@ -161,7 +161,37 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     if let Some(field) = fields.take("Retry") {
         strategy(field.fields(), DEFAULTS, &mut entry);
     }
+    let of_handler = ["AttemptTimeout", "TotalRequestTimeout", "RateLimiter"].map(|name| fields.take(name).is_some());
+    let others = fields.rest();
+    if let Some(other) = others.first()
+        && !of_handler.contains(&true)
+    {
+        let name = other.path.rsplit('.').next().unwrap_or_default();
+        let text = format!(
+            "the standard handler has no option `{}`: if a library has this section for its own, it has its own defaults",
+            shortened(name)
+        );
+        disown(&mut entry, other.remark(RemarkKind::NotRead, text));
+    }
     entry
+}
+
+/// Leaves what a section states, and none of the defaults: they may be those of something else.
+fn disown(entry: &mut Entry, remark: Remark) {
+    let settings = &mut entry.settings;
+    settings.attempts = settings.attempts.filter(Setting::is_stated);
+    settings.base = settings.base.filter(Setting::is_stated);
+    settings.cap = settings.cap.filter(Setting::is_stated);
+    settings.multiplier = settings.multiplier.filter(Setting::is_stated);
+    settings.step = settings.step.filter(Setting::is_stated);
+    settings.jitter = settings.jitter.filter(Setting::is_stated);
+    settings.attempt_timeout = None;
+    settings.timeout = None;
+    settings.budget = None;
+    entry.may_repeat_unsafe = None;
+    // What a binder does with other names is not known either.
+    entry.remarks.retain(|remark| remark.kind != RemarkKind::NoEffect);
+    entry.remarks.push(remark);
 }
 
 /// Reads the options of a retry strategy, which are those of Polly with other defaults.

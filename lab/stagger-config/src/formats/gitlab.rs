@@ -61,10 +61,13 @@ pub(crate) fn is_pipeline(document: &Node) -> bool {
         "environment",
     ];
     let has_second = |member: &Member| is_job(member) && BESIDE.iter().any(|name| member.node.get(name).is_some());
+    // The jobs may all be those of what is included.
+    let of_templates = document.get("include").is_some()
+        && document.get("stages").is_some_and(|stages| matches!(stages.value, Value::List(_)));
     // Compose and workflows of GitHub have other names at their top.
     document.get("jobs").is_none()
         && !matches!(document.get("services").map(|node| &node.value), Some(Value::Map(_)))
-        && document.members().iter().any(is_job)
+        && (document.members().iter().any(is_job) || of_templates)
         && (document.members().iter().any(has_second) || GLOBAL.iter().any(|name| document.get(name).is_some()))
 }
 

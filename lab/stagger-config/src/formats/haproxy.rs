@@ -256,6 +256,8 @@ impl Section {
             }
             ["no", "option", "redispatch", ..] => self.redispatches = Redispatch::Never,
             ["server", rest @ ..] => self.add_servers(1, rest),
+            // One address in place of servers.
+            ["dispatch", ..] => self.add_servers(1, &[]),
             ["server-template", _, number, rest @ ..] => {
                 // `3`, or `1-3`. One that is filled in elsewhere is taken for more than one.
                 let (first, last) = number.split_once('-').unwrap_or(("1", number));

@@ -7,6 +7,52 @@ use crate::position::{Position, ReadError, Span};
 
 /// Parses all documents of a YAML file. Documents without content are left out.
 pub(crate) fn yaml(text: &str) -> Result<Vec<Node>, ReadError> {
+    let error = match parse(text) {
+        Ok(documents) => return Ok(documents),
+        Err(error) => error,
+    };
+    // The parser wants closing brackets further right than the key, as YAML has it. Other parsers take them anywhere.
+    let is_closing = |line: &str| line.trim_start().starts_with([']', '}']);
+    let closing: Vec<bool> = text.lines().map(is_closing).collect();
+    let number = closing.iter().filter(|is_closing| **is_closing).count();
+    if number == 0 || number > MAX_SHIFTED {
+        return Err(error);
+    }
+    let mut shifted = String::new();
+    for (line, is_closing) in text.lines().zip(&closing) {
+        let indent = if *is_closing { SHIFT } else { 0 };
+        shifted.extend([&*" ".repeat(indent), line, "\n"]);
+    }
+    let Ok(mut documents) = parse(&shifted) else { return Err(error) };
+    documents.iter_mut().for_each(|document| shift_back(document, &closing));
+    Ok(documents)
+}
+
+/// Columns by which lines that begin with a closing bracket are moved, and how many are at most.
+const SHIFT: usize = 200;
+const MAX_SHIFTED: usize = 20_000;
+
+/// Returns the places to where the file has them. The parser limits the depth.
+fn shift_back(node: &mut Node, closing: &[bool]) {
+    let back = |span: &mut Span| {
+        for position in [&mut span.start, &mut span.end] {
+            if closing.get(position.line - 1) == Some(&true) {
+                position.column = position.column.saturating_sub(SHIFT).max(1);
+            }
+        }
+    };
+    back(&mut node.span);
+    match &mut node.value {
+        Value::Null | Value::Unknown | Value::Scalar { .. } => {}
+        Value::List(items) => items.iter_mut().for_each(|item| shift_back(item, closing)),
+        Value::Map(members) => members.iter_mut().for_each(|member| {
+            back(&mut member.key_span);
+            shift_back(&mut member.node, closing);
+        }),
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Node>, ReadError> {
     let mut builder = Builder { anchors: HashMap::new(), copies: 0 };
     let mut documents = Vec::new();
     let mut parser = Parser::new_from_str(text);
@@ -184,6 +230,17 @@ mod tests {
         assert_eq!(root.at(&["y", "restart"]).unwrap().text(), Some("always"));
         assert_eq!(root.at(&["y", "n"]).unwrap().text(), Some("2"));
         assert!(yaml(&format!("{text}---\nz: *defaults\n")).is_err());
+    }
+
+    #[test]
+    fn closing_brackets_may_stand_below_their_key() {
+        let text = "a:\n  b: [\n    \"x\",\n    \"y\"\n  ]\n  c: {\n  }\nd: 1\n";
+        let root = &yaml(text).unwrap()[0];
+        let list = root.at(&["a", "b"]).unwrap();
+        assert_eq!((list.items().len(), list.span.end), (2, Position::new(5, 4)));
+        assert_eq!(root.at(&["a", "c"]).unwrap().span, Span::new(Position::new(6, 6), Position::new(7, 4)));
+        assert_eq!(root.get("d").unwrap().text(), Some("1"));
+        assert!(yaml("a: [\n]]\n").is_err() && yaml("a: [\n}\n").is_err());
     }
 
     #[test]

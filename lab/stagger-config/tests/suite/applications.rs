@@ -360,6 +360,15 @@ fn each_option_of_polly_has_the_range_that_its_validation_accepts() {
     ] {
         holds(&text, settings, invalid, "");
     }
+    // A library with options of its own.
+    let own =
+        "'TotalRequestTimeoutSeconds': 10, 'Retry': {'MaxRetryAttempts': 3, 'UseJitter': true, 'BaseDelaySeconds': 1}";
+    holds(&handler(own), "Call Http at 1:2: attempts=4 jitter=decorrelated", "", "");
+    assert!(
+        !described(&handler(own))[0].contains("unsafe") && read(&handler(own), None).unwrap()[0].policy().is_none()
+    );
+    let unread = remarks(&handler(own), RemarkKind::NotRead);
+    assert!(unread.len() == 1 && unread[0].contains("no option `TotalRequestTimeoutSeconds`"), "{unread:?}");
     let polly = "{\"Strategy\": {\"MaxRetryAttempts\": 2, \"UseJitter\": \"sometimes\", \"AttemptTimeout\": {}}}";
     holds(polly, "attempts=3 base=2s* cap=none* multiplier=1*", "true or false", "no option of this name");
     let plain = "{\"Strategy\": {\"MaxRetryAttempts\": 2, \"Delay\": \"0:05\"}}";

@@ -149,4 +149,7 @@ fn each_field_of_a_retry_of_gitlab_is_read_as_gitlab_reads_it() {
     holds(&job("retry: {exit_codes: 1}"), "attempts=1 ", RemarkKind::NoEffect, "without max");
     holds(&job("retry: {max: 2, when: always}"), "attempts=3 ", RemarkKind::NoEffect, "");
     assert!(read(&job("tags: [x]"), None).unwrap().is_empty());
+    // Jobs of templates inherit the default.
+    let included = "default: {retry: 1}\nstages: [a]\ninclude: {template: x}\ncode_quality: {stage: a}\n";
+    holds(included, "attempts=2", RemarkKind::Invalid, "");
 }

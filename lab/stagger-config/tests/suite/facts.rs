@@ -432,6 +432,7 @@ fn haproxy_reads_numbers_and_conditions_in_its_own_way() {
     // What it reads, how often it tries, and the base of the delays; what it refuses, or ignores.
     for (text, wanted, invalid, ignored) in [
         (backend(""), "attempts=4* base=1s*", "", ""),
+        ("backend a\n  option redispatch\n  dispatch 10.0.0.1:80\n".to_owned(), "attempts=4* base=1s*", "", ""),
         (backend("retries 0"), "attempts=1 ", "", ""),
         (backend("retries -1"), "attempts=1 ", "", ""),
         (backend("retries x"), "attempts=1 ", "HAProxy reads 0", ""),

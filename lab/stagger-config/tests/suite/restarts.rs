@@ -81,3 +81,53 @@ services:
     let found = remarks(text, RemarkKind::Invalid);
     assert!(found.len() == 1 && found[0].contains("`sometimes`"), "{found:?}");
 }
+
+#[test]
+fn a_service_whose_restart_is_not_known_is_not_said_to_be_restarted() {
+    let service = |restart: &str| {
+        format!("services: {{a: {{image: a, restart: '{restart}', depends_on: [b]}}, b: {{image: b}}}}\n")
+    };
+    assert_eq!(remarks(&service("always"), RemarkKind::Hazard).len(), 1);
+    for restart in ["${RESTART}", "sometimes"] {
+        assert_eq!(remarks(&service(restart), RemarkKind::Hazard), [""; 0], "{restart}");
+    }
+}
+
+#[test]
+fn each_field_of_compose_is_read_as_the_engine_or_swarm_reads_it() {
+    let service = |fields: &str| format!("services: {{a: {{image: a, {fields}}}}}\n");
+    let swarm = |policy: &str| service(&format!("deploy: {{restart_policy: {{{policy}}}}}"));
+    let health = |check: &str| service(&format!("healthcheck: {{test: x, {check}}}"));
+    for (text, settings, invalid) in [
+        (service("restart: always"), "attempts=none base=100ms* cap=60s* multiplier=2*", ""),
+        (service("restart: on-failure"), "attempts=none", ""),
+        (service("restart: on-failure:3"), "attempts=4", ""),
+        (service("restart: on-failure:many"), "attempts=none", "Compose reads 0"),
+        (service("restart: on-failure:-1"), "Restart", "is not a restart policy"),
+        (service("restart: always:3"), "Restart", "is not a restart policy"),
+        (swarm("condition: any"), "attempts=none* base=5s*", ""),
+        (swarm("condition: none"), "attempts=1", ""),
+        (swarm("max_attempts: 2"), "attempts=3 base=5s*", ""),
+        (swarm("max_attempts: many"), "attempts=unknown", "whole number"),
+        (swarm("condition: always, delay: 0s"), "base=0ns", ""),
+        (swarm("delay: 5"), "attempts=none*", "a length of time"),
+        (swarm("condition: now"), "attempts=unknown", "none, on-failure or any"),
+        (health("retries: 5"), "Probe services.a.healthcheck at 1:26: attempts=5 base=30s*", ""),
+        (health("retries: 0, interval: 0s"), "attempts=3* base=30s*", ""),
+        (health("interval: 10us"), "attempts=3* each=30s*", "1ms or more"),
+        (health("retries: few"), "attempts=unknown", "whole number"),
+    ] {
+        let lines = described(&text);
+        assert!(lines[0].contains(settings), "{text}: {lines:?}");
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert!(found.iter().all(|remark| remark.contains(invalid)), "{text}: {found:?}");
+        assert_eq!(found.is_empty(), invalid.is_empty(), "{text}: {found:?}");
+    }
+    let notes = |text: &str, part: &str| remarks(text, RemarkKind::Note).iter().any(|note| note.contains(part));
+    assert!(notes(&swarm("max_attempts: 2"), "restarts nothing without a condition"));
+    assert!(notes(&swarm("condition: any, max_attempts: 2"), "docker compose up refuses max_attempts"));
+    assert!(!notes(&swarm("condition: on-failure, max_attempts: 2"), "refuses"));
+    for off in ["restart: 'no'", "restart: ''", "healthcheck: {disable: true}", "healthcheck: {test: [NONE]}"] {
+        assert!(described(&service(off)).is_empty(), "{off}");
+    }
+}
