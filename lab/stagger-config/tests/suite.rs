@@ -10,6 +10,8 @@ mod described;
 mod export;
 #[path = "suite/facts.rs"]
 mod facts;
+#[path = "suite/gateways.rs"]
+mod gateways;
 #[path = "suite/hazards.rs"]
 mod hazards;
 #[path = "suite/hostile.rs"]

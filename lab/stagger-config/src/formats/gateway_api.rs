@@ -1,16 +1,24 @@
 //! Gateway API and Envoy Gateway.
 //!
-//! Read in gateway-api `apis/v1`, `apisx/v1alpha1` of version 1.4 and in Envoy Gateway's `api/v1alpha1` of version 1.7.
+//! Read in gateway-api `apis/v1`, `apisx/v1alpha1` of version 1.4 and in Envoy Gateway's `api/v1alpha1` and
+//! `internal/xds/translator` of version 1.7.
 //!
-//! | field | default | 0 | ignored |
-//! |---|---|---|---|
-//! | `retry.attempts`, `retry.backoff` | the implementation's | 0: no retry | in a `GRPCRoute` |
-//! | `timeouts.request`, `timeouts.backendRequest` | the implementation's | 0: no limit | in a `GRPCRoute` |
-//! | `retryConstraint` | 20 % of 10 s, and 10 a second | | |
-//! | `numRetries` of Envoy Gateway | 2 | 0: no retry | |
-//! | `baseInterval`, `maxInterval` | 25 ms, ten times the base | | |
-//! | `requestTimeout` | 15 s | 0: no limit | |
-//! | `maxParallelRetries` | 1,024 | | |
+//! | field | default | 0 | ignored | refused |
+//! |---|---|---|---|---|
+//! | `retry.attempts` | the implementation's | refused | in a `GRPCRoute` | below 1 |
+//! | `retry.backoff` | the implementation's | at once | in a `GRPCRoute` | no length |
+//! | `timeouts.request`, `timeouts.backendRequest` | the implementation's | no limit | in a `GRPCRoute` | `backendRequest` above `request` |
+//! | `retryConstraint.budget` | 20 % of 10 s | no share | | above 100 %, below 1 s, above 1 h |
+//! | `retryConstraint.minRetryRate` | 10 a second | refused | | below 1, above 1 h |
+//! | `numRetries` of Envoy Gateway | 2 | no retry | | no whole number |
+//! | `retryOn` | connections, and 503 | | `httpStatusCodes` without the trigger `retriable-status-codes` | |
+//! | `baseInterval`, `maxInterval` | 25 ms, ten times the base | refused | | `maxInterval` below `baseInterval` |
+//! | `perRetry.timeout` | that of the route | that of the route | | no length |
+//! | `requestTimeout` | 15 s | no limit | | no length |
+//! | `maxParallelRetries` | 1,024 | no retry passes | beside `retryBudget` | no whole number |
+//! | `retryBudget` | none; `minRetryConcurrency` 3 | | | |
+//!
+//! A length has whole numbers and the units h, m, s and ms.
 
 use core::time::Duration;
 
@@ -20,7 +28,7 @@ use super::envoy::capped;
 use super::http::{are_idempotent, repeats_unsafe};
 use super::object::Object;
 use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
-use crate::fields::{Field, Fields};
+use crate::fields::{Field, Fields, whole};
 use crate::format::Format;
 use crate::tree::Node;
 use crate::units;
@@ -28,6 +36,7 @@ use crate::units;
 /// Of Envoy Gateway, which is not Envoy's number.
 const CONCURRENT_RETRIES: u32 = 1024;
 const ENVOY_GATEWAY_RETRIES: u32 = 2;
+const LEAST_RETRIES: u32 = 3;
 const BASE: Duration = Duration::from_millis(25);
 const ENVOY_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -39,9 +48,27 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
     }
 }
 
+/// Parses a length of the Gateway API: up to four whole numbers with units.
+fn length(text: &str) -> Option<Duration> {
+    let is_known = |part: &str| {
+        let unit = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        (1..=5).contains(&(part.len() - unit.len())) && ["h", "m", "s", "ms"].contains(&unit)
+    };
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, pair) in text.as_bytes().windows(2).enumerate() {
+        if pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit() {
+            parts.push(text.get(start..=at)?);
+            start = at + 1;
+        }
+    }
+    parts.push(text.get(start..)?);
+    if parts.len() <= 4 && parts.into_iter().all(is_known) { units::go(text) } else { None }
+}
+
 /// Reads a length, of which zero is no limit.
 fn limit(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Limit<Duration>> {
-    let length = field.duration(remarks, units::go, "10s");
+    let length = field.duration(remarks, length, "10s");
     length.map(|length| if length.is_zero() { Limit::None } else { Limit::At(length) })
 }
 
@@ -94,10 +121,10 @@ fn rules(object: &Object<'_>, entries: &mut Vec<Entry>) {
 fn retries(field: &Field<'_>, entry: &mut Entry) {
     let remarks = &mut entry.remarks;
     let mut fields = field.fields();
-    let attempts = fields.count("attempts", remarks);
+    let attempts = fields.read("attempts", |field| field.positive(remarks));
     entry.settings.attempts = attempts.map(|retries| retries.saturating_add(1)).limit();
     if let Some(field) = fields.take("backoff") {
-        entry.settings.base = field.duration(remarks, units::go, "100ms").known();
+        entry.settings.base = field.duration(remarks, length, "100ms").known();
         remarks.push(
             field.remark(RemarkKind::Note, "is the least delay: growth, cap and jitter are the implementation's"),
         );
@@ -114,29 +141,54 @@ fn constraint(object: &Object<'_>) -> Option<Entry> {
     let remarks = &mut entry.remarks;
     let mut fields = field.fields();
     let (mut percent, mut period) = (Found::Absent, Found::Absent);
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: Duration = Duration::from_secs(3_600);
     if let Some(field) = fields.take("budget") {
         let mut budget = field.fields();
-        percent = budget.number("percent", remarks);
-        period = budget.duration("interval", remarks, units::go, "10s");
+        percent = budget.read("percent", |field| {
+            field.parse(remarks, "a whole number from 0 to 100", |text| whole(text).filter(|&percent| percent <= 100))
+        });
+        period = budget.read("interval", |field| {
+            let parse = |text: &str| length(text).filter(|length| (SECOND..=HOUR).contains(length));
+            field.parse(remarks, "a length of time from 1s to 1h", parse)
+        });
         budget.finish(remarks);
     }
     let (mut count, mut per) = (Found::Absent, Found::Absent);
     if let Some(field) = fields.take("minRetryRate") {
         let mut rate = field.fields();
-        count = rate.number("count", remarks);
-        per = rate.duration("interval", remarks, units::go, "1s");
+        count = rate.read("count", |field| field.positive(remarks));
+        per = rate.read("interval", |field| {
+            let parse = |text: &str| length(text).filter(|length| !length.is_zero() && *length <= HOUR);
+            field.parse(remarks, "a length of time above 0s, up to 1h", parse)
+        });
         rate.finish(remarks);
+        if count == Found::Absent || per == Found::Absent {
+            // Half a rate has no default.
+            (count, per) = (Found::Unknown(field.span()), Found::Unknown(field.span()));
+        }
     }
     fields.finish(remarks);
-    let share = (percent.or(20.0), period.or(Duration::from_secs(10)));
-    let rate = (count.or(10.0), per.or(Duration::from_secs(1)));
+    let share = (percent.or(20), period.or(Duration::from_secs(10)));
+    let rate = (count.or(10), per.or(SECOND));
     if let ((Some(percent), Some(period)), (Some(count), Some(per))) = (share, rate) {
-        let per = per.value.max(Duration::from_nanos(1));
-        let least_per_second = count.value / per.as_secs_f64();
-        let budget = RetryBudget::Ratio { ratio: percent.value / 100.0, least_per_second, period: period.value };
+        let least_per_second = f64::from(count.value) / per.value.as_secs_f64();
+        let ratio = f64::from(percent.value) / 100.0;
+        let budget = RetryBudget::Ratio { ratio, least_per_second, period: period.value };
         entry.settings.budget = Some(Setting::stated(budget, field.span()));
     }
     Some(entry)
+}
+
+/// Reads a budget of Envoy Gateway, whose share is a fraction.
+fn share_of_active(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Option<Setting<RetryBudget>> {
+    let mut fields = field.fields();
+    let least = fields.count("minRetryConcurrency", remarks).or(LEAST_RETRIES)?.value;
+    let mut percent = fields.take("percent")?.fields();
+    let numerator = percent.count("numerator", remarks).known()?.value;
+    let denominator = percent.read("denominator", |field| field.positive(remarks)).or(100)?.value;
+    let ratio = f64::from(numerator) / f64::from(denominator);
+    Some(Setting::stated(RetryBudget::ShareOfActive { ratio, least }, field.span()))
 }
 
 /// Reads `BackendTrafficPolicy` of Envoy Gateway.
@@ -155,11 +207,21 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
     let (mut base, mut cap) = (Found::Absent, Found::Absent);
     if let Some(field) = fields.take("perRetry") {
         let mut each = field.fields();
-        settings.attempt_timeout = each.read("timeout", |field| limit(field, remarks)).flat();
+        // 0 is that of the route.
+        let timeout = each.read("timeout", |field| limit(field, remarks)).flat();
+        settings.attempt_timeout = timeout.filter(|timeout| timeout.value != Limit::None);
         if let Some(field) = each.take("backOff") {
             let mut backoff = field.fields();
-            base = backoff.duration("baseInterval", remarks, units::go, "100ms");
-            cap = backoff.duration("maxInterval", remarks, units::go, "1s");
+            let above_zero = |text: &str| length(text).filter(|length| !length.is_zero());
+            let wanted = "a length of time above zero, such as 100ms";
+            base = backoff.read("baseInterval", |field| field.parse(remarks, wanted, above_zero));
+            cap = backoff.read("maxInterval", |field| field.parse(remarks, wanted, above_zero));
+            if let (Some(base), Some(cap)) = (base.or(BASE), cap.known())
+                && cap.value < base.value
+            {
+                let text = "maxInterval is below baseInterval: Envoy refuses the policy";
+                remarks.push(field.remark(RemarkKind::Invalid, text));
+            }
             backoff.finish(remarks);
         }
         each.finish(remarks);
@@ -168,11 +230,24 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
     settings.cap = capped(settings.base, cap);
     settings.multiplier = Some(Setting::default(2.0));
     settings.jitter = Some(Setting::default(Jitter::Full));
+    // Without conditions, 503 is retried, whatever the method.
+    entry.may_repeat_unsafe = Some(true);
     if let Some(field) = fields.take("retryOn") {
         let mut on = field.fields();
-        let triggers = on.take("triggers").map(|field| field.words()).unwrap_or_default();
-        let codes = on.take("httpStatusCodes").map(|field| field.words()).unwrap_or_default();
-        entry.may_repeat_unsafe = Some(repeats_unsafe(&[triggers, codes].concat()));
+        let triggers = on.take("triggers");
+        let is_unknown = triggers.as_ref().is_some_and(Field::has_unknown);
+        let triggers = triggers.map(|field| field.words()).unwrap_or_default();
+        let mut codes = Vec::new();
+        if let Some(field) = on.take("httpStatusCodes") {
+            if triggers.contains(&"retriable-status-codes") {
+                codes = field.words();
+            } else if !is_unknown {
+                let text = "has no effect without `retriable-status-codes` in triggers";
+                remarks.push(field.remark(RemarkKind::NoEffect, text));
+            }
+        }
+        let is_unsafe = repeats_unsafe(&[triggers, codes].concat());
+        entry.may_repeat_unsafe = if is_unknown && !is_unsafe { None } else { Some(is_unsafe) };
         on.finish(remarks);
     }
     fields.unmapped(&[("numAttemptsPerPriority", "how many attempts go to one priority of hosts")], remarks);
@@ -182,7 +257,18 @@ pub(crate) fn read_envoy_gateway(object: &Object<'_>, entries: &mut Vec<Entry>) 
         timeout = Fields::of(http, "spec.timeout.http").read("requestTimeout", |field| limit(field, remarks));
     }
     settings.timeout = Some(timeout.flat_or(Limit::At(ENVOY_TIMEOUT)));
-    let concurrent = spec_fields.read("circuitBreaker", |field| field.fields().count("maxParallelRetries", remarks));
-    settings.budget = concurrent.map(RetryBudget::Concurrent).or(RetryBudget::Concurrent(CONCURRENT_RETRIES));
+    let breaker = spec_fields.take("circuitBreaker");
+    let share = breaker.as_ref().and_then(|breaker| breaker.fields().take("retryBudget"));
+    settings.budget = match share {
+        Some(share) => share_of_active(&share, remarks),
+        None => {
+            let concurrent = breaker.map_or(Found::Absent, |field| field.fields().count("maxParallelRetries", remarks));
+            concurrent.map(RetryBudget::Concurrent).or(RetryBudget::Concurrent(CONCURRENT_RETRIES))
+        }
+    };
+    if let Some(Setting { value: RetryBudget::Concurrent(0), origin }) = settings.budget {
+        settings.attempts = Some(Setting { value: Limit::At(1), origin });
+        remarks.push(field.remark(RemarkKind::NoEffect, "maxParallelRetries: 0 lets no retry pass"));
+    }
     entries.push(entry);
 }

@@ -7,6 +7,7 @@
 //! | `backoffMultiplier` | none | | 0, absent |
 //! | `retryableStatusCodes` | none | | empty |
 //! | `timeout` | no limit | | no length |
+//! | `name` | none | a `methodConfig` without one | a method without its service, the same name again |
 //! | `retryThrottling` | no limit of retries | | `maxTokens` of 0 and above 1,000, `tokenRatio` of 0 |
 //!
 //! Read in grpc-go's `service_config.go` and `stream.go`, and in proposal A6. A channel refuses a whole config for one
@@ -135,6 +136,11 @@ fn method(config: &MethodFields, budget: Option<Setting<RetryBudget>>, places: &
     }
     entry.settings.timeout = Some(timeout.limit_or(Limit::None));
     places.filled(&config.path, &mut entry.remarks);
+    let name = places.find(&config.path).1.get("name");
+    if name.is_none_or(|name| name.is_null() || matches!(&name.value, Value::List(names) if names.is_empty())) {
+        let text = "a channel ignores a methodConfig without a name";
+        note(&mut entry, RemarkKind::NoEffect, place, &config.path, text);
+    }
     let (path, others) = match (&config.retries, &config.hedging) {
         (Some(policy), _) => (&policy.path, &policy.others),
         (None, Some(policy)) => (&policy.path, &policy.others),

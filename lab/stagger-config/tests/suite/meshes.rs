@@ -114,7 +114,7 @@ spec: {retry: {retryOn: {triggers: [connect-failure]}}, circuitBreaker: {maxPara
     expect(
         &described(policy),
         &[
-            "Call BackendTrafficPolicy/cart.spec.retry at 5:3: attempts=6 base=100ms cap=10s multiplier=2* jitter=full* each=250ms all=15s* budget=(at most 1024 retries at once)* unsafe",
+            "Call BackendTrafficPolicy/cart.spec.retry at 5:3: attempts=6 base=100ms cap=10s multiplier=2* jitter=full* each=250ms all=15s* budget=(at most 1024 retries at once)*",
             "Call BackendTrafficPolicy/rest.spec.retry at 13:8: attempts=3* base=25ms* cap=250ms* multiplier=2* jitter=full* all=15s* budget=(at most 7 retries at once)",
         ],
     );
