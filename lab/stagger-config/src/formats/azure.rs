@@ -241,7 +241,13 @@ fn options(field: &Field<'_>) -> Entry {
         let factor = if is_fixed.value { 1 } else { 2 };
         settings.base = Some(delay.map(|delay| delay.saturating_mul(factor).min(longest.value)));
         settings.multiplier = Some(is_fixed.map(|is_fixed| if is_fixed { 1.0 } else { 2.0 }));
-        settings.jitter = Some(Setting::default(Jitter::Added(delay.value.mul_f64(JITTER))));
+        let mut added = delay.value.mul_f64(JITTER);
+        if is_fixed.value {
+            // What is added counts against the longest delay as well.
+            added = added.min(longest.value.saturating_sub(delay.value));
+        }
+        let jitter = if added.is_zero() { Jitter::None } else { Jitter::Added(added) };
+        settings.jitter = Some(Setting::default(jitter));
     }
     if let (Some(Setting { value: false, .. }), Some(longest)) = (is_fixed, longest) {
         settings.cap = Some(longest.map(Limit::At));

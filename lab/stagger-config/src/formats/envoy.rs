@@ -1,13 +1,14 @@
 //! Envoy's `RetryPolicy`, wherever it stands: in a static configuration, a resource, a config dump, or what another
 //! system writes for Envoy.
 //!
-//! Read on envoyproxy.io: router filter, `route_components.proto`, `circuit_breaker.proto`, `backoff.proto`; Envoy 1.39.
+//! Read on envoyproxy.io: router filter, `route_components.proto`, `circuit_breaker.proto`, `backoff.proto`, and in
+//! `retry_policy_impl.cc`; Envoy 1.39.
 //!
 //! | field | default | 0, empty | ignored | refused |
 //! |---|---|---|---|---|
 //! | `retry_on` | nothing is retried | empty: the same | words that Envoy does not know | |
 //! | `num_retries` | 1 | 0: no retry | | no whole number |
-//! | `base_interval` | 25 ms; 1 s of what Envoy fetches | | | 0, and absent in `retry_back_off` |
+//! | `base_interval` | 25 ms; 1 s of what Envoy fetches | below 1 ms: 1 ms | | 0, and absent in `retry_back_off` |
 //! | `max_interval` | ten times `base_interval` | | | below `base_interval` |
 //! | `per_try_timeout` | that of the route | 0: that of the route | | |
 //! | `timeout` of the route | 15 s | 0: no limit | | |
@@ -338,7 +339,8 @@ fn duration(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
 fn positive(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
     match duration(field, remarks) {
         Found::Known(length) if length.value.is_zero() => field.refused(remarks, "a length of time above zero"),
-        found => found,
+        // Less than a millisecond is one.
+        found => found.map(|length| length.max(Duration::from_millis(1))),
     }
 }
 

@@ -311,7 +311,9 @@ fn each_option_of_a_client_of_service_bus_has_the_range_that_it_accepts() {
     };
     for (options, settings, invalid) in [
         ("'Mode': 'Fixed'", "attempts=4* base=800ms* multiplier=1 jitter=add:64ms* each=30s", ""),
-        ("'Mode': 0, 'Delay': '00:02:00'", "base=60s", ""),
+        ("'Mode': 0, 'Delay': '00:02:00'", "base=60s multiplier=1 jitter=none", ""),
+        ("'Mode': 'fixed', 'Delay': '00:00:05', 'MaxDelay': '00:00:05'", "base=5s multiplier=1 jitter=none", ""),
+        ("'Mode': 'fixed', 'Delay': '00:00:05', 'MaxDelay': '00:00:05.1'", "jitter=add:100ms", ""),
         ("'Mode': 'Exponential'", "attempts=4* base=1.6s* cap=60s* multiplier=2", ""),
         ("'Mode': 'linear'", "attempts=4*", "`linear`"),
         ("'MaxRetries': 0", "attempts=1 ", ""),

@@ -122,6 +122,7 @@ fn each_field_of_envoy_is_read_as_envoy_reads_it() {
         (route("retry_on: reset", ", timeout: 2s"), "all=2s", "", ""),
         (route("retry_on: reset", ", timeout: 0s"), "all=none", "", ""),
         (route("retry_on: reset, retry_back_off: {base_interval: 1s}", ""), "base=1s cap=10s*", "", ""),
+        (route("retry_on: reset, retry_back_off: {base_interval: 0.0001s}", ""), "base=1ms cap=10ms*", "", ""),
         (route("retry_on: reset, retry_back_off: {base_interval: 0s}", ""), "attempts=2* multiplier", "above zero", ""),
         (route("retry_on: reset, retry_back_off: {max_interval: 1s}", ""), "cap=1s", "base_interval is required", ""),
         (
