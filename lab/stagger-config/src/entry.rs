@@ -101,6 +101,9 @@ impl Entry {
             None if is_constant => Policy::constant(base),
             None => Policy::exponential(base, cap.at().unwrap_or(Duration::MAX)).multiplier(multiplier),
         };
+        if grows && self.is_cut(multiplier, cap) {
+            return None;
+        }
         let capped = if grows && cap == Limit::None { growing.uncapped() } else { growing };
         let limited = match attempts {
             Limit::At(attempts) => capped.max_attempts(attempts),
@@ -121,8 +124,33 @@ impl Entry {
                 Jitter::Factor(Ratio::percent(25))
             }
             (Format::DotNet | Format::Polly, Jitter::Decorrelated) => profile::POLLY_V8.policy().jitter(),
+            // Cut at the cap after the draw, in whole milliseconds.
+            (Format::Resilience4j, Jitter::Factor(factor)) if factor == Ratio::percent(50) && self.has_cap() => {
+                profile::RESILIENCE4J.policy().jitter()
+            }
             _ => jitter,
         }
+    }
+
+    fn has_cap(&self) -> bool {
+        matches!(self.settings.cap, Some(Setting { value: Limit::At(_), .. }))
+    }
+
+    /// Returns whether this system cuts what it draws around the ceiling at the cap, and a delay reaches it, for which
+    /// there is no jitter but that of its default factor.
+    fn is_cut(&self, multiplier: f64, cap: Limit<Duration>) -> bool {
+        let settings = &self.settings;
+        let (Format::Resilience4j, Some(Jitter::Factor(factor)), Limit::At(cap), Some(base)) =
+            (self.format, settings.jitter.map(|jitter| jitter.value), cap, settings.base)
+        else {
+            return false;
+        };
+        let retries = match settings.attempts.map(|attempts| attempts.value) {
+            Some(Limit::At(attempts)) => f64::from(attempts.saturating_sub(2)),
+            _ => f64::INFINITY,
+        };
+        let longest = base.value.as_secs_f64() * multiplier.powf(retries) * (1.0 + factor.as_f64());
+        factor != Ratio::percent(50) && longest > cap.as_secs_f64()
     }
 
     pub(crate) fn new(format: Format, kind: EntryKind, path: impl Into<String>, span: Span) -> Self {

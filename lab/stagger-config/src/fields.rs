@@ -55,6 +55,12 @@ impl<'a> Fields<'a> {
         if member.node.is_null() { None } else { Some(self.field(member)) }
     }
 
+    /// Returns whether one of these fields is present.
+    pub(crate) fn has_any(&self, names: &[&str]) -> bool {
+        let is_named = |member: &&Member| names.iter().any(|name| simplified(name) == simplified(&member.key));
+        self.members.iter().filter(is_named).any(|member| !member.node.is_null())
+    }
+
     fn field(&self, member: &'a Member) -> Field<'a> {
         let path = join(&self.path, &member.key);
         Field { path, key_span: member.key_span, node: &member.node }

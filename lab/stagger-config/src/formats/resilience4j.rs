@@ -1,29 +1,37 @@
 //! resilience4j in an application of Spring: `resilience4j.retry`.
 //!
-//! Read in `RetryConfig`, `CommonRetryConfigurationProperties` and `IntervalFunction` of version 2.3. `${X:y}` has a
-//! default, `${X}` is another property of the same file, or not known.
+//! Read in `CommonRetryConfigurationProperties`, `ConfigUtils`, `RetryConfig` and `IntervalFunction` of version 2.3.
+//! `${X:y}` has a default, `${X}` is another property of the same file, or not known.
 //!
-//! | field | default | ignored | refused |
-//! |---|---|---|---|
-//! | `maxAttempts` | 3 | | 0 |
-//! | `waitDuration` | 500 ms | | no length |
-//! | `enableExponentialBackoff` | false | without `waitDuration` | |
-//! | `exponentialBackoffMultiplier` | 1.5 | without `enableExponentialBackoff` | below 1 |
-//! | `exponentialMaxWaitDuration` | no limit | without `enableExponentialBackoff` | no length |
-//! | `enableRandomizedWait` | false | without `waitDuration` | |
-//! | `randomizedWaitFactor` | 0.5 | without `enableRandomizedWait` | below 0, from 1 on |
-//! | `baseConfig` | `default` | | a name that is not there |
+//! | field | default | 0 | ignored | refused |
+//! |---|---|---|---|---|
+//! | `maxAttempts` | 3 | | | below 1 |
+//! | `waitDuration` | 500 ms | 0: at once | | no length; 0 if it grows or is drawn |
+//! | `enableExponentialBackoff` | false | | without `waitDuration` | |
+//! | `exponentialBackoffMultiplier` | 1.5 | | while the wait does not grow | 0 and below |
+//! | `exponentialMaxWaitDuration` | no limit | | while it does not grow; without the multiplier | no length; 0 |
+//! | `enableRandomizedWait` | false | | without `waitDuration` | |
+//! | `randomizedWaitFactor` | 0.5 | 0: not drawn | while the wait is not drawn | below 0, from 1 on |
+//! | `intervalBiFunction` | none | | | |
+//! | `baseConfig` | `default` | | | a name that is not there |
+//! | all of them | | | outside of `instances` and `configs` | |
+//!
+//! The delays are those of the first place in the chain of bases that sets `waitDuration`: an instance that sets none has
+//! all of its base's, whatever else it says of them. Where the wait grows and is drawn, the maximum needs both
+//! `exponentialBackoffMultiplier` and `randomizedWaitFactor`, and the factor needs the multiplier. The factor is not
+//! inherited: it belongs beside `waitDuration`.
 
 use core::time::Duration;
 use std::collections::HashMap;
 
+use stagger_core::text::Compact;
 use stagger_core::{Jitter, Ratio};
 
-use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::{Field, Fields, join};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, RetryBudget, Setting, Settings};
+use crate::fields::{Field, Fields, join, shortened};
 use crate::format::Format;
 use crate::position::Span;
-use crate::tree::{Member, Node};
+use crate::tree::{Member, Node, Value};
 use crate::units;
 
 const ATTEMPTS: u32 = 3;
@@ -32,14 +40,16 @@ const MULTIPLIER: f64 = 1.5;
 const RANDOMIZED: f64 = 0.5;
 /// How many configurations may inherit from one another.
 const MAX_BASES: usize = 20;
+/// The configuration that all inherit which name no other.
+const DEFAULT: &str = "default";
 
 pub(crate) fn is_application(root: &Node) -> bool {
     root.at(&["resilience4j", "retry"]).is_some()
 }
 
-/// The settings of one place, which an instance inherits.
-#[derive(Clone, Copy)]
+/// What one place sets itself.
 struct Own {
+    path: String,
     attempts: Found<u32>,
     wait: Found<Duration>,
     exponential: Found<bool>,
@@ -47,29 +57,22 @@ struct Own {
     longest: Found<Duration>,
     randomized: Found<bool>,
     factor: Found<f64>,
+    /// The class that computes the delays in place of all of these.
+    function: Option<Span>,
 }
 
 impl Own {
-    const NOTHING: Self = Self {
-        attempts: Found::Absent,
-        wait: Found::Absent,
-        exponential: Found::Absent,
-        multiplier: Found::Absent,
-        longest: Found::Absent,
-        randomized: Found::Absent,
-        factor: Found::Absent,
-    };
-
     fn read(fields: &mut Fields<'_>, remarks: &mut Vec<Remark>) -> Self {
         let mut duration =
             |name: &str, remarks: &mut Vec<Remark>| fields.duration(name, remarks, units::spring, "500ms");
         let (wait, longest) = (duration("waitDuration", remarks), duration("exponentialMaxWaitDuration", remarks));
         Self {
+            path: fields.path.clone(),
             attempts: fields.read_any(&["maxAttempts", "maxRetryAttempts"], |field| field.positive(remarks)),
             wait,
             exponential: fields.flag("enableExponentialBackoff", remarks),
             multiplier: fields.read("exponentialBackoffMultiplier", |field| {
-                field.parse(remarks, "a number of 1 or more", |text| text.parse().ok().filter(|&factor| factor >= 1.0))
+                field.parse(remarks, "a number above 0", |text| text.parse().ok().filter(|&factor| factor > 0.0))
             }),
             longest,
             randomized: fields.flag("enableRandomizedWait", remarks),
@@ -77,28 +80,24 @@ impl Own {
                 let parse = |text: &str| text.parse().ok().filter(|factor| (0.0..1.0).contains(factor));
                 field.parse(remarks, "a number from 0 up to 1, which it does not reach", parse)
             }),
+            function: fields.take("intervalBiFunction").map(|field| field.span()),
         }
     }
 
-    /// Whether the place sets something about delays without the wait that they need.
-    fn lacks_wait(&self) -> bool {
-        self.wait == Found::Absent
-            && (self.exponential != Found::Absent
-                || self.multiplier != Found::Absent
-                || self.longest != Found::Absent
-                || self.randomized != Found::Absent)
+    /// What the place says of the delays beside the wait, by name.
+    fn growth(&self) -> [(&'static str, Option<Span>); 5] {
+        [
+            ("enableExponentialBackoff", self.exponential.span()),
+            ("exponentialBackoffMultiplier", self.multiplier.span()),
+            ("exponentialMaxWaitDuration", self.longest.span()),
+            ("enableRandomizedWait", self.randomized.span()),
+            ("randomizedWaitFactor", self.factor.span()),
+        ]
     }
 
-    fn or(self, base: Self) -> Self {
-        Self {
-            attempts: self.attempts.or_else(base.attempts),
-            wait: self.wait.or_else(base.wait),
-            exponential: self.exponential.or_else(base.exponential),
-            multiplier: self.multiplier.or_else(base.multiplier),
-            longest: self.longest.or_else(base.longest),
-            randomized: self.randomized.or_else(base.randomized),
-            factor: self.factor.or_else(base.factor),
-        }
+    /// Returns a remark about a field of this place, if it has that field.
+    fn remark(&self, kind: RemarkKind, (field, span): (&str, Option<Span>), text: impl Into<String>) -> Option<Remark> {
+        Some(Remark { kind, path: join(&self.path, field), span: span?, text: text.into() })
     }
 }
 
@@ -115,8 +114,9 @@ pub(crate) fn read(root: &Node) -> Vec<Entry> {
             let mut fields = Fields::of(&instance.node, path);
             let own = Own::read(&mut fields, &mut entry.remarks);
             let base = fields.take("baseConfig");
-            let settings = own.or(inherited(&configs, base.as_ref(), &mut entry.remarks));
-            apply(settings, &mut entry);
+            let mut chain = vec![own];
+            bases(&configs, &instance.key, base.as_ref(), &mut chain, &mut entry.remarks);
+            apply(&chain, &mut entry);
             let conditions = "decides which failures are retried";
             let unmapped = [
                 ("retryExceptions", conditions),
@@ -128,97 +128,186 @@ pub(crate) fn read(root: &Node) -> Vec<Entry> {
             ];
             fields.unmapped(&unmapped, &mut entry.remarks);
             fields.finish(&mut entry.remarks);
-            entry.settings.attempt_timeout = limiters.time_limit(&instance.key, &mut entry.remarks);
+            let _ = limiters.note(&instance.key, &mut entry.remarks);
             entries.push(entry);
         }
     }
+    entries.extend(misplaced(retry));
     entries
 }
 
-/// Returns the settings of the named configuration and of those that it is based on.
-fn inherited(configs: &HashMap<&str, &Member>, base: Option<&Field<'_>>, remarks: &mut Vec<Remark>) -> Own {
-    let mut name = base.and_then(Field::text).unwrap_or("default").to_owned();
-    let mut found = Own::NOTHING;
-    for _ in 0..MAX_BASES {
-        let Some(config) = configs.get(&*name) else {
-            if let Some(field) = base.filter(|field| field.text() == Some(&name)) {
-                remarks.push(field.remark(
-                    RemarkKind::Invalid,
-                    format!("there is no configuration `{name}`: the application does not start"),
-                ));
-            }
-            break;
-        };
-        let mut fields = Fields::of(&config.node, format!("resilience4j.retry.configs.{name}"));
-        found = found.or(Own::read(&mut fields, remarks));
-        match fields.text("baseConfig") {
-            Some(next) if next != name => name = next.to_owned(),
-            _ => break,
-        }
+/// Names what stands directly below `resilience4j.retry`, where resilience4j reads nothing of it.
+fn misplaced(retry: &Node) -> Option<Entry> {
+    // What there is besides, and is not about retries.
+    const KNOWN: [&str; 6] = ["instances", "backends", "configs", "retryAspectOrder", "metrics", "tags"];
+    let mut fields = Fields::of(retry, "resilience4j.retry");
+    for name in KNOWN {
+        let _ = fields.take(name);
     }
-    found
+    let mut remarks = Vec::new();
+    for field in fields.rest() {
+        let is_instance = matches!(field.node.value, Value::Map(_));
+        let place = if is_instance { "instances" } else { "instances.NAME or configs.default" };
+        let text = format!("resilience4j reads nothing here: it belongs below resilience4j.retry.{place}");
+        remarks.push(field.remark(RemarkKind::NoEffect, text));
+    }
+    let first = remarks.first()?;
+    let mut entry = Entry::new(Format::Resilience4j, EntryKind::Unread, "resilience4j.retry", first.span);
+    entry.remarks = remarks;
+    Some(entry)
 }
 
-fn apply(own: Own, entry: &mut Entry) {
+/// Adds the configurations that an instance is based on, the nearest first.
+fn bases(
+    configs: &HashMap<&str, &Member>,
+    instance: &str,
+    base: Option<&Field<'_>>,
+    chain: &mut Vec<Own>,
+    remarks: &mut Vec<Remark>,
+) {
+    let (mut base, mut of) = (base.cloned(), instance);
+    for _ in 0..MAX_BASES {
+        // Only `default` itself has no base.
+        let name = match base.as_ref().and_then(Field::text) {
+            Some(name) => name,
+            None if of == DEFAULT => return,
+            None => DEFAULT,
+        };
+        let Some(config) = configs.get(name) else {
+            if let Some(field) = base {
+                let text = format!("there is no configuration `{}`: the application does not start", shortened(name));
+                remarks.push(field.remark(RemarkKind::Invalid, text));
+            }
+            return;
+        };
+        let mut fields = Fields::of(&config.node, format!("resilience4j.retry.configs.{}", config.key));
+        chain.push(Own::read(&mut fields, remarks));
+        (base, of) = (fields.take("baseConfig"), &config.key);
+    }
+}
+
+/// Returns the first value that is stated in a chain of bases.
+fn inherited<T>(chain: &[Own], of: impl Fn(&Own) -> Found<T>) -> Found<T> {
+    chain.iter().map(of).fold(Found::Absent, Found::or_else)
+}
+
+fn apply(chain: &[Own], entry: &mut Entry) {
     let (settings, remarks) = (&mut entry.settings, &mut entry.remarks);
-    let mut ineffective = |field: &str, span: Option<Span>, text: &str| {
-        if let Some(span) = span {
-            let path = join(&entry.path, field);
-            remarks.push(Remark { kind: RemarkKind::NoEffect, path, span, text: text.to_owned() });
-        }
-    };
-    settings.attempts = Some(own.attempts.limit_or(Limit::At(ATTEMPTS)));
+    settings.attempts = Some(inherited(chain, |own| own.attempts).limit_or(Limit::At(ATTEMPTS)));
     settings.budget = Some(Setting::default(RetryBudget::Unlimited));
-    let without_wait = own.lacks_wait();
-    if without_wait {
-        // One remark is enough, at the first of them.
-        let stated = [
-            ("enableExponentialBackoff", own.exponential.span()),
-            ("exponentialBackoffMultiplier", own.multiplier.span()),
-            ("enableRandomizedWait", own.randomized.span()),
-        ];
-        if let Some((field, span)) = stated.into_iter().find(|(_, span)| span.is_some()) {
-            ineffective(field, span, "has no effect without waitDuration: the wait stays 500ms");
-        }
+    let at = chain.iter().position(|own| own.wait != Found::Absent || own.function.is_some());
+    let (idle, delays) = chain.split_at(at.unwrap_or(chain.len()));
+    let without_wait = match delays.first() {
+        Some(own) => format!("has no effect without waitDuration beside it: the delays are those of {}", own.path),
+        None => "has no effect without waitDuration: the wait stays 500ms".to_owned(),
+    };
+    // One remark is enough, at the first of them.
+    let first = idle.iter().find_map(|own| {
+        let stated = own.growth().into_iter().find(|(_, span)| span.is_some())?;
+        own.remark(RemarkKind::NoEffect, stated, &*without_wait)
+    });
+    remarks.extend(first);
+    match delays.first() {
+        Some(Own { function: Some(span), path, .. }) => remarks.push(Remark {
+            kind: RemarkKind::Unmapped,
+            path: join(path, "intervalBiFunction"),
+            span: *span,
+            text: "a class computes the delays, which are not known".to_owned(),
+        }),
+        Some(own) => delayed(own, delays, settings, remarks),
+        None => *settings = core::mem::take(settings).constant(Setting::default(WAIT)),
     }
-    let is_exponential = own.exponential.or(false);
-    let is_randomized = own.randomized.or(false);
-    if let Some(Setting { value: false, .. }) = is_exponential {
+}
+
+/// Reads the delays of the place that sets the wait; `chain` begins with it.
+fn delayed(own: &Own, chain: &[Own], settings: &mut Settings, remarks: &mut Vec<Remark>) {
+    let exponential = inherited(chain, |own| own.exponential).or(false);
+    let randomized = inherited(chain, |own| own.randomized).or(false);
+    let multiplier = inherited(chain, |own| own.multiplier);
+    let longest = inherited(chain, |own| own.longest);
+    let is = |flag: Option<Setting<bool>>, wanted| flag.is_some_and(|flag| flag.value == wanted);
+    let (grows, is_drawn) = (is(exponential, true), is(randomized, true));
+    let is_zero = |length: Found<Duration>| length.known().is_some_and(|length| length.value.is_zero());
+    // Which fields resilience4j passes on, and which it drops.
+    let mut dropped = Vec::new();
+    if is(exponential, false) {
         let text = "has no effect without enableExponentialBackoff: true: the wait does not grow";
-        ineffective("exponentialBackoffMultiplier", own.multiplier.span(), text);
-        ineffective("exponentialMaxWaitDuration", own.longest.span(), text);
+        dropped.extend([("exponentialBackoffMultiplier", text), ("exponentialMaxWaitDuration", text)]);
     }
-    if let Some(Setting { value: false, .. }) = is_randomized {
-        let text = "has no effect without enableRandomizedWait: true";
-        ineffective("randomizedWaitFactor", own.factor.span(), text);
+    if is(randomized, false) {
+        dropped.push(("randomizedWaitFactor", "has no effect without enableRandomizedWait: true"));
+    }
+    let mut factor = own.factor;
+    if grows && multiplier == Found::Absent {
+        let text = "has no effect without exponentialBackoffMultiplier: the wait grows without a limit";
+        dropped.push(("exponentialMaxWaitDuration", text));
+        if is_drawn {
+            dropped.push(("randomizedWaitFactor", "has no effect without exponentialBackoffMultiplier: it stays 0.5"));
+            factor = Found::Absent;
+        }
+    } else if grows && is_drawn && own.factor == Found::Absent {
+        let text = "has no effect with enableRandomizedWait unless randomizedWaitFactor is set where waitDuration is";
+        dropped.push(("exponentialMaxWaitDuration", text));
+    }
+    if is_drawn && own.factor == Found::Absent {
+        let text = "is not inherited: it belongs beside waitDuration";
+        dropped.push(("randomizedWaitFactor", text));
+    }
+    let capped = grows && !dropped.iter().any(|(name, _)| *name == "exponentialMaxWaitDuration");
+    for (name, text) in dropped {
+        let stated = chain.iter().find_map(|own| {
+            let found = own.growth().into_iter().find(|(field, span)| *field == name && span.is_some())?;
+            own.remark(RemarkKind::NoEffect, found, text)
+        });
+        remarks.extend(stated);
     }
     settings.base = own.wait.or(WAIT);
-    if without_wait {
-        settings.jitter = Some(Setting::default(Jitter::None));
-        settings.multiplier = Some(Setting::default(1.0));
-        return;
+    if (grows || is_drawn) && is_zero(own.wait) {
+        let text = "must be 1ms or more where it grows or is drawn at random: the application does not start";
+        remarks.extend(own.remark(RemarkKind::Invalid, ("waitDuration", own.wait.span()), text));
+        settings.base = None;
     }
-    settings.jitter = match is_randomized {
+    settings.jitter = match randomized {
         Some(Setting { value: true, origin }) => {
-            let factor = own.factor.or(RANDOMIZED);
-            factor.map(|factor| Setting { value: Jitter::Factor(share(factor.value)), origin })
+            factor.or(RANDOMIZED).map(|factor| Setting { value: jitter(factor.value), origin })
         }
         Some(_) => Some(Setting::default(Jitter::None)),
         None => None,
     };
-    match is_exponential {
-        Some(Setting { value: true, .. }) => {
-            settings.multiplier = own.multiplier.or(MULTIPLIER);
-            settings.cap = Some(own.longest.limit_or(Limit::None));
+    settings.multiplier = match exponential {
+        Some(Setting { value: true, .. }) => multiplier.or(MULTIPLIER),
+        Some(_) => Some(Setting::default(1.0)),
+        None => None,
+    };
+    if grows {
+        settings.cap = Some(match (capped, randomized) {
+            (true, Some(_)) => longest.limit_or(Limit::None),
+            // Whether it has an effect depends on what is not known.
+            (true, None) => match longest.span() {
+                Some(span) => Setting::stated(Limit::Unknown, span),
+                None => Setting::default(Limit::None),
+            },
+            // The file may state it, and has none all the same.
+            (false, _) => longest.limit_or(Limit::None).map(|_| Limit::None),
+        });
+        if capped
+            && is_zero(longest)
+            && let Some(span) = longest.span()
+        {
+            let text = "must be 1ms or more: the application does not start";
+            remarks.extend(own.remark(RemarkKind::Invalid, ("exponentialMaxWaitDuration", Some(span)), text));
+            settings.cap = Some(Setting::stated(Limit::Unknown, span));
         }
-        Some(_) => settings.multiplier = Some(Setting::default(1.0)),
-        None => {}
     }
 }
 
-fn share(factor: f64) -> Ratio {
-    // 0 to 1: resilience4j refuses others.
-    Ratio::millionths((factor.clamp(0.0, 1.0) * 1e6).round() as u32)
+fn jitter(factor: f64) -> Jitter {
+    if factor > 0.0 {
+        // Below 1: resilience4j refuses others.
+        Jitter::Factor(Ratio::millionths((factor.min(1.0) * 1e6).round() as u32))
+    } else {
+        Jitter::None
+    }
 }
 
 /// The time limiters of an application.
@@ -235,17 +324,17 @@ impl<'a> Limiters<'a> {
         Self { instances, configs: of("configs") }
     }
 
-    /// Returns the limit of the limiter with a name, which limits an attempt if it decorates the same call.
-    fn time_limit(&self, name: &str, remarks: &mut Vec<Remark>) -> Option<Setting<Limit<Duration>>> {
+    /// Tells of the limiter with the name of an instance: it limits an attempt if it decorates the same call, which only
+    /// the source code says.
+    fn note(&self, name: &str, remarks: &mut Vec<Remark>) -> Option<()> {
         let instance = &self.instances.get(name)?.node;
-        let base = instance.text_of("baseConfig").unwrap_or("default");
-        let base = self.configs.get(base).map(|config| &config.node);
+        let base = instance.text_of("baseConfig").unwrap_or(DEFAULT);
+        let places = [Some(instance), self.configs.get(base).map(|config| &config.node)];
         let of = |node| Fields::of(node, format!("resilience4j.timelimiter.{name}")).take("timeoutDuration");
-        let field = match of(instance) {
-            Some(field) => field,
-            None => of(base?)?,
-        };
-        remarks.push(field.remark(RemarkKind::Note, "limits an attempt only if it decorates the same call"));
-        field.duration(remarks, units::spring, "2s").limit()
+        let field = places.into_iter().flatten().find_map(of)?;
+        let limit = field.duration(remarks, units::spring, "2s").known()?;
+        let text = format!("limits an attempt to {}, if it decorates the same call", Compact(limit.value));
+        remarks.push(field.remark(RemarkKind::Note, text));
+        Some(())
     }
 }

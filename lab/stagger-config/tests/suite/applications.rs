@@ -26,10 +26,10 @@ fn a_filter_of_the_gateway_retries_at_once_unless_it_has_a_backoff() {
     expect(
         &described(text),
         &[
-            "Call spring.cloud.gateway.default-filters[0] at 3:5: attempts=3 base=0ns* jitter=none* all=none* budget=(none)*",
-            "Call spring.cloud.gateway.routes[0].filters[1] at 8:7: attempts=5 base=10ms cap=500ms multiplier=2* jitter=±25% all=2s budget=(none)* unsafe",
-            "Call spring.cloud.gateway.routes[1].filters[0] at 16:15: attempts=4* base=0ns* jitter=none* all=none* budget=(none)*",
-            "Call spring.cloud.gateway.routes[1].filters[1] at 16:22: attempts=unknown base=50ms cap=none* multiplier=3 jitter=none* all=none* budget=(none)*",
+            "Call spring.cloud.gateway.default-filters[0] at 3:5: attempts=3 base=0ns* jitter=none* each=none* all=none* budget=(none)*",
+            "Call spring.cloud.gateway.routes[0].filters[1] at 8:7: attempts=5 base=10ms cap=500ms multiplier=2* each=none* all=2s budget=(none)* unsafe",
+            "Call spring.cloud.gateway.routes[1].filters[0] at 16:15: attempts=4* base=0ns* jitter=none* each=none* all=none* budget=(none)*",
+            "Call spring.cloud.gateway.routes[1].filters[1] at 16:22: attempts=unknown base=50ms cap=none* multiplier=3 jitter=none* each=none* all=none* budget=(none)*",
         ],
     );
     let invalid = remarks(text, RemarkKind::Invalid);
@@ -40,8 +40,8 @@ fn a_filter_of_the_gateway_retries_at_once_unless_it_has_a_backoff() {
     expect(
         &described(properties),
         &[
-            "Call spring.cloud.gateway.server.webflux.routes[0].filters[1] at 2:1: attempts=2 base=0ns* jitter=none* all=none* budget=(none)*",
-            "Call spring.cloud.gateway.server.webflux.routes[0].filters[0] at 3:1: attempts=3 base=0ns* jitter=none* all=none* budget=(none)*",
+            "Call spring.cloud.gateway.server.webflux.routes[0].filters[1] at 2:1: attempts=2 base=0ns* jitter=none* each=none* all=none* budget=(none)*",
+            "Call spring.cloud.gateway.server.webflux.routes[0].filters[0] at 3:1: attempts=3 base=0ns* jitter=none* each=none* all=none* budget=(none)*",
         ],
     );
 }
@@ -54,7 +54,7 @@ fn retries_of_spring_need_to_be_enabled_where_spring_says_so() {
     template.retry: {max-attempts: 9}
   kafka.retry.topic: {enabled: true, attempts: 4, delay: 2s, random-back-off: true}
   cloud:
-    config.retry.initial-interval: 500
+    config: {fail-fast: true, retry.initial-interval: 500}
     stream.bindings:
       orders-in-0: {consumer: {maxAttempts: 1}}
       carts-in-0: {consumer: {backOffMultiplier: 3}, destination: carts}
@@ -67,8 +67,8 @@ resilience4j.retry.instances.a: {maxAttempts: 2}
         &[
             "Step spring.rabbitmq.listener.simple.retry at 3:28: attempts=5 base=1s* cap=20s multiplier=2 jitter=none*",
             "Call spring.rabbitmq.template.retry at 4:21: attempts=1*",
-            "Step spring.kafka.retry.topic at 5:22: attempts=4 base=2s multiplier=1* jitter=none",
-            "Fetch spring.cloud.config.retry at 7:36: attempts=6* base=500ms cap=2s* multiplier=1.1* jitter=none*",
+            "Step spring.kafka.retry.topic at 5:22: attempts=4 base=2s multiplier=1* jitter=none*",
+            "Fetch spring.cloud.config.retry at 7:55: attempts=6* base=500ms cap=2s* multiplier=1.1* jitter=none*",
             "Step spring.cloud.stream.bindings.orders-in-0.consumer at 9:31: attempts=1",
             "Step spring.cloud.stream.bindings.carts-in-0.consumer at 10:30: attempts=3* base=1s* cap=10s* multiplier=3 jitter=none*",
             "Call spring.cloud.loadbalancer.retry at 12:25: attempts=4 base=0ns* unsafe",
@@ -76,9 +76,248 @@ resilience4j.retry.instances.a: {maxAttempts: 2}
         ],
     );
     let found = remarks(text, RemarkKind::NoEffect);
-    assert!(found.len() == 1 && found[0].starts_with("4:22 ") && found[0].contains("enabled: true"), "{found:?}");
+    assert!(found.len() == 2 && found[0].starts_with("4:22 ") && found[0].contains("enabled: true"), "{found:?}");
+    assert!(found[1].contains("random-back-off") && found[1].contains("do not grow"), "{found:?}");
     let only = read(text, Some(Format::Resilience4j)).unwrap();
     assert_eq!(only.len(), 1, "{only:?}");
+}
+
+/// Returns the settings of the only entry of properties, as `described` writes them, and the last part of each name that
+/// has no effect or is refused.
+#[track_caller]
+fn properties(lines: &[String]) -> (String, Vec<String>) {
+    let text = lines.join("\n") + "\n";
+    let described = described(&text);
+    assert_eq!(described.len(), 1, "{text}: {described:?}");
+    let settings = described[0].split_once(": ").map_or("", |(_, settings)| settings);
+    let kind = if described[0].starts_with("Unread") { "unread" } else { settings };
+    let last = |remark: &String| {
+        let path = remark.split(' ').nth(1).unwrap().trim_end_matches(':');
+        path.rsplit('.').next().unwrap().to_owned()
+    };
+    let wrong = [remarks(&text, RemarkKind::NoEffect), remarks(&text, RemarkKind::Invalid)].concat();
+    (kind.to_owned(), wrong.iter().map(last).collect())
+}
+
+#[test]
+fn each_property_of_spring_does_what_its_row_says() {
+    let of = |place: &str, fields: &str| -> Vec<String> {
+        fields.split_whitespace().map(|field| format!("{place}.{field}")).collect()
+    };
+    let simple = |fields: &str| of("spring.rabbitmq.listener.simple.retry", fields);
+    let topic = |fields: &str| of("spring.kafka.retry.topic", &format!("enabled=true {fields}"));
+    let client = |fields: &str| of("spring.cloud.config", &format!("fail-fast=true {fields}"));
+    let consumer = |fields: &str| of("spring.cloud.stream.bindings.a.consumer", fields);
+    let balancer = |fields: &str| of("spring.cloud.loadbalancer.retry", fields);
+    let typed = |of_type: &str, mut lines: Vec<String>| {
+        lines.push(format!("spring.rabbitmq.listener.type={of_type}"));
+        lines
+    };
+    let plain = "base=1s* multiplier=1* jitter=none*";
+    let growing = "base=1s* cap=2s* multiplier=1.1* jitter=none*";
+    let doubling = "base=1s* cap=10s* multiplier=2* jitter=none*";
+    let rows: [(Vec<String>, String, &[&str]); 44] = [
+        (simple("max-attempts=5"), "attempts=1*".into(), &["max-attempts"]),
+        (simple("enabled=true max-attempts=5"), format!("attempts=5 {plain}"), &[]),
+        (simple("enabled=true max-attempts=0"), format!("attempts=unknown {plain}"), &["max-attempts"]),
+        // Three attempts, or three retries from Spring Boot 4 on.
+        (simple("enabled=true"), format!("attempts=unknown* {plain}"), &[]),
+        (simple("enabled=true max-retries=5"), format!("attempts=6 {plain}"), &[]),
+        (simple("enabled=true max-retries=0"), "attempts=1".into(), &[]),
+        (
+            simple("enabled=true max-attempts=2 initial-interval=0"),
+            "attempts=2 base=1ms multiplier=1* jitter=none*".into(),
+            &[],
+        ),
+        (
+            simple("enabled=true max-attempts=2 multiplier=0"),
+            "attempts=2 base=1s* multiplier=1 jitter=none*".into(),
+            &[],
+        ),
+        (
+            simple("enabled=true max-attempts=2 multiplier=3"),
+            "attempts=2 base=1s* cap=10s* multiplier=3 jitter=none*".into(),
+            &[],
+        ),
+        // The longest interval cuts the first one as well.
+        (
+            simple("enabled=true max-attempts=2 initial-interval=20s"),
+            "attempts=2 base=10s* multiplier=1* jitter=none*".into(),
+            &[],
+        ),
+        (
+            simple("enabled=true max-attempts=2 max-interval=0"),
+            "attempts=2 base=1ms multiplier=1* jitter=none*".into(),
+            &[],
+        ),
+        (typed("direct", simple("enabled=true")), "unread".into(), &["enabled"]),
+        (typed("simple", simple("enabled=true max-attempts=2")), format!("attempts=2 {plain}"), &[]),
+        (of("spring.rabbitmq.listener.direct.retry", "enabled=true"), "unread".into(), &["enabled"]),
+        (
+            typed("direct", of("spring.rabbitmq.listener.direct.retry", "enabled=true max-attempts=2")),
+            format!("attempts=2 {plain}"),
+            &[],
+        ),
+        (of("spring.rabbitmq.template.retry", "enabled=true max-attempts=2"), format!("attempts=2 {plain}"), &[]),
+        (of("spring.rabbitmq.listener.retry", "enabled=true"), "unread".into(), &["enabled"]),
+        (topic(""), format!("attempts=3* {plain}"), &[]),
+        (topic("attempts=0"), format!("attempts=unknown {plain}"), &["attempts"]),
+        (topic("backoff.delay=2s"), "attempts=3* base=2s multiplier=1* jitter=none*".into(), &[]),
+        (topic("delay=0"), "attempts=3* base=0ns multiplier=1* jitter=none*".into(), &[]),
+        (topic("backoff.multiplier=2"), "attempts=3* base=1s* cap=30s* multiplier=2 jitter=none*".into(), &[]),
+        (
+            topic("backoff.multiplier=2 backoff.max-delay=0"),
+            "attempts=3* base=1s* cap=30s* multiplier=2 jitter=none*".into(),
+            &[],
+        ),
+        (
+            topic("backoff.multiplier=2 backoff.max-delay=9s"),
+            "attempts=3* base=1s* cap=9s multiplier=2 jitter=none*".into(),
+            &[],
+        ),
+        (topic("max-delay=9s"), "attempts=3* multiplier=1* jitter=none*".into(), &[]),
+        (topic("backoff.multiplier=2 backoff.random=true"), "attempts=3* base=1s* cap=30s* multiplier=2".into(), &[]),
+        (topic("random-back-off=true"), format!("attempts=3* {plain}"), &["random-back-off"]),
+        (topic("backoff.jitter=1s"), "attempts=3* base=1s* multiplier=1*".into(), &[]),
+        (of("spring.cloud.config", "retry.max-attempts=9"), "attempts=1*".into(), &["max-attempts"]),
+        (client("retry.max-attempts=9"), format!("attempts=9 {growing}"), &[]),
+        (client("retry.max-attempts=0"), format!("attempts=unknown {growing}"), &["max-attempts"]),
+        (client("retry.multiplier=1"), "attempts=6* base=1s* cap=2s* jitter=none*".into(), &["retry"]),
+        (
+            client("retry.initial-interval=1s"),
+            "attempts=6* cap=2s* multiplier=1.1* jitter=none*".into(),
+            &["initial-interval"],
+        ),
+        (client("retry.initial-interval=0"), "attempts=6* cap=2s* multiplier=1.1* jitter=none*".into(), &["retry"]),
+        (
+            client("retry.initial-interval=2000"),
+            "attempts=6* base=2s cap=unknown* multiplier=1.1* jitter=none*".into(),
+            &["retry"],
+        ),
+        (client("retry.use-random-policy=true"), "attempts=6* base=1s* cap=2s* multiplier=1.1*".into(), &[]),
+        (consumer("max-attempts=0"), "attempts=1".into(), &[]),
+        (consumer("max-attempts=9"), format!("attempts=9 {doubling}"), &[]),
+        (consumer("back-off-multiplier=0.5"), "attempts=3* base=1s* multiplier=1 jitter=none*".into(), &[]),
+        (
+            consumer("back-off-max-interval=5s"),
+            "attempts=3* base=1s* cap=unknown multiplier=2* jitter=none*".into(),
+            &["back-off-max-interval"],
+        ),
+        (
+            of("spring.cloud.stream", "bindings.a.consumer.concurrency=2 default.consumer.max-attempts=7"),
+            format!("attempts=7 {doubling}"),
+            &[],
+        ),
+        (balancer("max-retries-on-next-service-instance=0"), "attempts=1".into(), &[]),
+        (balancer("max-retries-on-same-service-instance=2"), "attempts=6 base=0ns*".into(), &[]),
+        (balancer("max-retries-on-next-service-instance=2 backoff.enabled=true"), "attempts=3".into(), &[]),
+    ];
+    for (lines, wanted, wrong) in rows {
+        let (settings, found) = properties(&lines);
+        assert_eq!(settings, wanted, "{lines:?}");
+        assert_eq!(found, wrong, "{lines:?}");
+    }
+    assert_eq!(properties(&balancer("enabled=false")).0, "attempts=1");
+    let client = of("spring.cloud.loadbalancer.clients.a.retry", "max-retries-on-next-service-instance=4");
+    assert_eq!(properties(&client).0, "attempts=5 base=0ns*");
+}
+
+#[test]
+fn each_argument_of_the_gateway_does_what_its_row_says() {
+    let at = |place: &str, arguments: &str| -> Vec<String> {
+        let filter = format!("spring.cloud.gateway.{place}routes[0].filters[0]");
+        let arguments = arguments.split_whitespace().map(|argument| format!("{filter}.args.{argument}"));
+        core::iter::once(format!("{filter}.name=Retry")).chain(arguments).collect()
+    };
+    let short = |filter: &str| vec![format!("spring.cloud.gateway.routes[0].filters[0]={filter}")];
+    let with = |line: &str, mut lines: Vec<String>| {
+        lines.push(format!("spring.cloud.gateway.{line}"));
+        lines
+    };
+    let ends = "each=none* all=none* budget=(none)*";
+    let once = format!("base=0ns* jitter=none* {ends}");
+    let rows: [(Vec<String>, String, &[&str]); 28] = [
+        (at("", ""), format!("attempts=4* {once}"), &[]),
+        (at("", "retries=0"), format!("attempts=unknown {once}"), &["retries"]),
+        (at("", "methods=GET"), format!("attempts=4* {once}"), &[]),
+        (at("", "methods=POST"), format!("attempts=4* {once} unsafe"), &[]),
+        (at("", "backoff.factor=3"), format!("attempts=4* base=5ms* cap=none* multiplier=3 jitter=none* {ends}"), &[]),
+        (at("", "backoff.factor=0"), format!("attempts=4* base=5ms* cap=none* multiplier=1 jitter=none* {ends}"), &[]),
+        (at("", "backoff.factor=1.5"), format!("attempts=4* base=5ms* cap=none* jitter=none* {ends}"), &["factor"]),
+        (
+            at("", "backoff.firstBackoff=1s"),
+            format!("attempts=4* base=1s cap=none* multiplier=2* jitter=none* {ends}"),
+            &[],
+        ),
+        (
+            at("", "backoff.firstBackoff=0"),
+            format!("attempts=4* cap=none* multiplier=2* jitter=none* {ends}"),
+            &["firstBackoff"],
+        ),
+        (
+            at("", "backoff.maxBackoff=1s"),
+            format!("attempts=4* base=5ms* cap=1s multiplier=2* jitter=none* {ends}"),
+            &[],
+        ),
+        (
+            at("", "backoff.maxBackoff=1ms"),
+            format!("attempts=4* base=5ms* cap=unknown multiplier=2* jitter=none* {ends}"),
+            &["maxBackoff"],
+        ),
+        (
+            at("", "backoff.firstBackoff=1s jitter.randomFactor=0.5"),
+            format!("attempts=4* base=1s cap=none* multiplier=2* {ends}"),
+            &[],
+        ),
+        (
+            at("", "backoff.firstBackoff=1s jitter.randomFactor=0"),
+            format!("attempts=4* base=1s cap=none* multiplier=2* jitter=none* {ends}"),
+            &[],
+        ),
+        (
+            at("", "backoff.firstBackoff=1s jitter.randomFactor=2"),
+            format!("attempts=4* base=1s cap=none* multiplier=2* {ends}"),
+            &["randomFactor"],
+        ),
+        (at("", "jitter.randomFactor=0.5"), format!("attempts=4* {once}"), &["jitter"]),
+        (at("", "timeout=2s"), "attempts=4* base=0ns* jitter=none* each=none* all=2s budget=(none)*".into(), &[]),
+        (at("", "timeout=0"), "attempts=1 each=none* all=0ns budget=(none)*".into(), &[]),
+        (
+            at("", "timeout=soon"),
+            "attempts=4* base=0ns* jitter=none* each=none* all=unknown budget=(none)*".into(),
+            &["timeout"],
+        ),
+        (
+            with("httpclient.response-timeout=5s", at("", "")),
+            "attempts=4* base=0ns* jitter=none* each=5s all=none* budget=(none)*".into(),
+            &[],
+        ),
+        (
+            with("routes[0].metadata.response-timeout=200", at("", "")),
+            "attempts=4* base=0ns* jitter=none* each=200ms all=none* budget=(none)*".into(),
+            &[],
+        ),
+        (
+            with("httpclient.response-timeout=5s", with("routes[0].metadata.response-timeout=-1", at("", ""))),
+            "attempts=4* base=0ns* jitter=none* each=none all=none* budget=(none)*".into(),
+            &[],
+        ),
+        (at("server.webflux.", "retries=1"), format!("attempts=2 {once}"), &[]),
+        // The filter for servlets counts otherwise, and has fewer arguments.
+        (at("mvc.", "retries=5"), "attempts=5 base=0ns* jitter=none* budget=(none)*".into(), &[]),
+        (at("mvc.", "backoff.factor=2"), "attempts=3* base=0ns* jitter=none* budget=(none)*".into(), &["backoff"]),
+        (at("server.webmvc.", "retries=5"), "attempts=unknown budget=(none)*".into(), &[]),
+        (short("Retry=${N}"), format!("attempts=unknown {once}"), &[]),
+        (short("Retry=${N:7},,${M:POST}"), format!("attempts=8 {once} unsafe"), &[]),
+        (short("Retry=2,,${M}"), format!("attempts=3 {once}"), &[]),
+    ];
+    for (lines, wanted, wrong) in rows {
+        let (settings, found) = properties(&lines);
+        assert_eq!(settings, wanted, "{lines:?}");
+        assert_eq!(found, wrong, "{lines:?}");
+    }
+    let unknown = read("spring.cloud.gateway.routes[0].filters[0]=Retry=2,,${M}\n", None).unwrap();
+    assert_eq!(unknown[0].may_repeat_unsafe, None);
 }
 
 #[test]

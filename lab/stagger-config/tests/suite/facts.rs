@@ -487,7 +487,7 @@ fn libraries_and_workflows_refuse_numbers_that_mean_nothing() {
     };
     for (text, wanted) in [
         (resilience4j("max-attempts=0"), "1 or more"),
-        (resilience4j("exponential-backoff-multiplier=0.5"), "1 or more"),
+        (resilience4j("exponential-backoff-multiplier=0"), "above 0"),
         (resilience4j("randomized-wait-factor=1"), "does not reach"),
         ("{\"Retry\": {\"MaxRetryAttempts\": 0, \"Delay\": \"00:00:01\"}}".to_owned(), "from 1 to"),
         (state("Pass", "\"MaxAttempts\": 1"), "only Task, Parallel and Map"),

@@ -130,24 +130,209 @@ fn settings_of_resilience4j_have_an_effect_only_beside_the_wait() {
     grows: {baseConfig: shared, maxAttempts: 6}
     none: {exponentialBackoffMultiplier: 2, wait-duration: PT1S}
     plain: {}
+    other: {baseConfig: shared}
 resilience4j.timelimiter.instances.grows.timeoutDuration: 2s
 ";
     expect(
         &described(text),
         &[
-            "Call resilience4j.retry.instances.grows at 10:5: attempts=6 base=200ms cap=none* multiplier=3 jitter=±50% each=2s budget=(none)*",
+            "Call resilience4j.retry.instances.grows at 10:5: attempts=6 base=200ms cap=none* multiplier=3 jitter=±50% budget=(none)*",
             "Call resilience4j.retry.instances.none at 11:5: attempts=4 base=1s multiplier=1* jitter=none* budget=(none)*",
             "Call resilience4j.retry.instances.plain at 12:5: attempts=4 base=500ms* multiplier=1* jitter=none* budget=(none)*",
+            // A configuration with a name has `default` for its base.
+            "Call resilience4j.retry.instances.other at 13:5: attempts=4 base=200ms cap=none* multiplier=3 jitter=±50% budget=(none)*",
         ],
     );
     let found = remarks(text, RemarkKind::NoEffect);
     assert!(found.len() == 1 && found[0].contains("enableExponentialBackoff"), "{found:?}");
+    // Whether a time limiter decorates the same call is in the source code.
+    let found = remarks(text, RemarkKind::Note);
+    assert!(found.len() == 1 && found[0].contains("limits an attempt to 2s, if"), "{found:?}");
     let properties =
         "resilience4j.retry.instances.a.maxRetryAttempts=2\nresilience4j.retry.instances.a.waitDuration=5000\n";
     expect(
         &described(properties),
         &["Call resilience4j.retry.instances.a at 1:1: attempts=2 base=5s multiplier=1* jitter=none* budget=(none)*"],
     );
+}
+
+/// Returns the delays of the only instance of a file, as `described` writes them, and what has no effect or is refused.
+fn instance(base: &str, own: &str) -> (String, Vec<String>, Vec<String>) {
+    let configs = if base.is_empty() { String::new() } else { format!("configs: {{b: {{{base}}}}}, ") };
+    let text = format!("resilience4j: {{retry: {{{configs}instances: {{a: {{{own}}}}}}}}}\n");
+    let line = described(&text).remove(0);
+    let delays = line.split_once(": attempts=").unwrap().1.split_once(' ').unwrap().1;
+    let named = |kind| {
+        let names = |remark: &String| {
+            remark.split(' ').nth(1).unwrap().rsplit('.').next().unwrap().trim_end_matches(':').to_owned()
+        };
+        remarks(&text, kind).iter().map(names).collect()
+    };
+    let delays = delays.replace("budget=(none)*", "").trim_end().to_owned();
+    (delays, named(RemarkKind::NoEffect), named(RemarkKind::Invalid))
+}
+
+#[test]
+fn each_field_of_resilience4j_does_what_its_row_says() {
+    const WAIT: &str = "waitDuration: 1s, ";
+    let grows = |fields: &str| format!("{WAIT}enableExponentialBackoff: true, {fields}");
+    let both = |fields: &str| grows(&format!("enableRandomizedWait: true, {fields}"));
+    let plain = "multiplier=1* jitter=none*";
+    let rows: [(&str, String, String, &[&str], &[&str]); 27] = [
+        ("", String::new(), format!("base=500ms* {plain}"), &[], &[]),
+        ("", WAIT.to_owned(), format!("base=1s {plain}"), &[], &[]),
+        ("", "waitDuration: 0s".to_owned(), format!("base=0ns {plain}"), &[], &[]),
+        ("", "waitDuration: soon".to_owned(), plain.to_owned(), &[], &["waitDuration"]),
+        (
+            "",
+            "enableExponentialBackoff: true".to_owned(),
+            format!("base=500ms* {plain}"),
+            &["enableExponentialBackoff"],
+            &[],
+        ),
+        (
+            "",
+            "exponentialMaxWaitDuration: 2s".to_owned(),
+            format!("base=500ms* {plain}"),
+            &["exponentialMaxWaitDuration"],
+            &[],
+        ),
+        ("", "randomizedWaitFactor: 0.1".to_owned(), format!("base=500ms* {plain}"), &["randomizedWaitFactor"], &[]),
+        ("", grows(""), "base=1s cap=none* multiplier=1.5* jitter=none*".to_owned(), &[], &[]),
+        (
+            "",
+            grows("exponentialBackoffMultiplier: 0.5"),
+            "base=1s cap=none* multiplier=0.5 jitter=none*".to_owned(),
+            &[],
+            &[],
+        ),
+        (
+            "",
+            grows("exponentialBackoffMultiplier: 0"),
+            "base=1s cap=none* jitter=none*".to_owned(),
+            &[],
+            &["exponentialBackoffMultiplier"],
+        ),
+        (
+            "",
+            grows("exponentialMaxWaitDuration: 9s"),
+            "base=1s cap=none multiplier=1.5* jitter=none*".to_owned(),
+            &["exponentialMaxWaitDuration"],
+            &[],
+        ),
+        (
+            "",
+            grows("exponentialBackoffMultiplier: 2, exponentialMaxWaitDuration: 9s"),
+            "base=1s cap=9s multiplier=2 jitter=none*".to_owned(),
+            &[],
+            &[],
+        ),
+        (
+            "",
+            grows("exponentialBackoffMultiplier: 2, exponentialMaxWaitDuration: 0s"),
+            "base=1s cap=unknown multiplier=2 jitter=none*".to_owned(),
+            &[],
+            &["exponentialMaxWaitDuration"],
+        ),
+        (
+            "",
+            format!("{WAIT}exponentialBackoffMultiplier: 2, exponentialMaxWaitDuration: 9s"),
+            format!("base=1s {plain}"),
+            &["exponentialBackoffMultiplier", "exponentialMaxWaitDuration"],
+            &[],
+        ),
+        ("", format!("{WAIT}enableRandomizedWait: true"), "base=1s multiplier=1* jitter=±50%".to_owned(), &[], &[]),
+        (
+            "",
+            format!("{WAIT}enableRandomizedWait: true, randomizedWaitFactor: 0.25"),
+            "base=1s multiplier=1* jitter=±25%".to_owned(),
+            &[],
+            &[],
+        ),
+        (
+            "",
+            format!("{WAIT}enableRandomizedWait: true, randomizedWaitFactor: 0"),
+            "base=1s multiplier=1* jitter=none".to_owned(),
+            &[],
+            &[],
+        ),
+        (
+            "",
+            format!("{WAIT}enableRandomizedWait: true, randomizedWaitFactor: 1"),
+            "base=1s multiplier=1*".to_owned(),
+            &[],
+            &["randomizedWaitFactor"],
+        ),
+        ("", format!("{WAIT}randomizedWaitFactor: 0.25"), format!("base=1s {plain}"), &["randomizedWaitFactor"], &[]),
+        (
+            "",
+            both("randomizedWaitFactor: 0.25"),
+            "base=1s cap=none* multiplier=1.5* jitter=±50%".to_owned(),
+            &["randomizedWaitFactor"],
+            &[],
+        ),
+        (
+            "",
+            both("exponentialBackoffMultiplier: 2, exponentialMaxWaitDuration: 9s"),
+            "base=1s cap=none multiplier=2 jitter=±50%".to_owned(),
+            &["exponentialMaxWaitDuration"],
+            &[],
+        ),
+        (
+            "",
+            both("exponentialBackoffMultiplier: 2, exponentialMaxWaitDuration: 9s, randomizedWaitFactor: 0.25"),
+            "base=1s cap=9s multiplier=2 jitter=±25%".to_owned(),
+            &[],
+            &[],
+        ),
+        (
+            "",
+            "waitDuration: 0s, enableExponentialBackoff: true".to_owned(),
+            "cap=none* multiplier=1.5* jitter=none*".to_owned(),
+            &[],
+            &["waitDuration"],
+        ),
+        // The base's delays apply whole, and the factor is not inherited.
+        (
+            "waitDuration: 2s",
+            "baseConfig: b, enableExponentialBackoff: true".to_owned(),
+            format!("base=2s {plain}"),
+            &["enableExponentialBackoff"],
+            &[],
+        ),
+        (
+            "enableRandomizedWait: true, randomizedWaitFactor: 0.1",
+            format!("{WAIT}baseConfig: b"),
+            "base=1s multiplier=1* jitter=±50%".to_owned(),
+            &["randomizedWaitFactor"],
+            &[],
+        ),
+        ("", "baseConfig: x".to_owned(), format!("base=500ms* {plain}"), &[], &["baseConfig"]),
+        ("", "intervalBiFunction: a.B".to_owned(), String::new(), &[], &[]),
+    ];
+    for (base, own, delays, idle, refused) in rows {
+        let (found, no_effect, invalid) = instance(base, &own);
+        assert_eq!(found, delays, "{base} / {own}");
+        assert_eq!(no_effect, idle, "{base} / {own}");
+        assert_eq!(invalid, refused, "{base} / {own}");
+    }
+}
+
+#[test]
+fn what_stands_directly_below_retry_is_read_by_nobody() {
+    for property in ["resilience4j.retry.orders.max-attempts=5\n", "resilience4j.retry.max-attempts=5\n"] {
+        expect_unread(property, "instances");
+    }
+    let known = "resilience4j.retry.retry-aspect-order=2\nresilience4j.retry.metrics.enabled=false\n";
+    assert!(described(known).is_empty(), "{:?}", described(known));
+}
+
+#[track_caller]
+fn expect_unread(text: &str, right: &str) {
+    let lines = described(text);
+    assert!(lines.len() == 1 && lines[0].starts_with("Unread"), "{lines:?}");
+    let found = remarks(text, RemarkKind::NoEffect);
+    assert!(found.len() == 1 && found[0].contains(right), "{found:?}");
 }
 
 #[test]
@@ -196,4 +381,23 @@ fn an_entry_has_the_policy_that_its_system_follows() {
     expect(&policies(nginx), &["zero max-attempts=2"]);
     let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: a}\nspec: {rules: [{retry: {attempts: 2}}]}\n";
     expect(&policies(route), &["none"]);
+}
+
+#[test]
+fn what_resilience4j_cuts_at_the_maximum_is_no_share_of_it() {
+    let of = |factor: &str, attempts: u32| {
+        format!(
+            "resilience4j.retry.instances.a: {{maxAttempts: {attempts}, waitDuration: 1s, enableExponentialBackoff: true, \
+             exponentialBackoffMultiplier: 2, exponentialMaxWaitDuration: 4s, enableRandomizedWait: true, \
+             randomizedWaitFactor: {factor}}}\n"
+        )
+    };
+    let last = |text: &str| {
+        let policy = read(text, None).unwrap()[0].policy()?;
+        policy.bounds(3).map(|(least, most)| (least.as_millis(), most.as_millis()))
+    };
+    assert_eq!(last(&of("0.5", 9)), Some((2000, 4000)));
+    // The ceiling of the third retry is 4 s, of which a tenth more is cut.
+    assert_eq!(last(&of("0.1", 9)), None);
+    assert_eq!(last(&of("0.1", 3)), Some((3600, 4400)));
 }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use stagger_config::{Entry, EntryKind, Format, Limit, Remark};
+use stagger_core::Jitter;
 use stagger_core::text::Compact;
 
 use super::draft::Remedy;
@@ -30,6 +31,13 @@ impl Remedy {
 
     fn line(editor: &Editor<'_>, line: &Line, edits: Vec<Edit>, advice: &str) -> Self {
         Self { text: editor.written(line), advice: advice.to_owned(), edits }
+    }
+
+    /// Lines that have an effect only together.
+    fn lines(entry: &Entry, editor: &Editor<'_>, lines: &[Line], advice: &str) -> Self {
+        let written: Vec<_> = lines.iter().map(|line| editor.written(line)).collect();
+        let edits = lines.iter().flat_map(|line| beside(entry, editor, line)).collect();
+        Self { text: written.join("\n"), advice: advice.to_owned(), edits }
     }
 
     /// A directive of a file without YAML or JSON.
@@ -265,7 +273,11 @@ fn jitter(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     let line = match entry.format {
         Format::StepFunctions => Line::text("JitterStrategy", "FULL"),
         Format::DotNet => Line::plain("UseJitter", "true"),
-        Format::Resilience4j => Line::plain("enableRandomizedWait", "true"),
+        Format::Resilience4j => {
+            // Without a factor, a wait that grows has no maximum.
+            let lines = [Line::plain("enableRandomizedWait", "true"), factor()];
+            return Remedy::lines(entry, editor, &lines, "draw the delays at random");
+        }
         _ => return jitter_of_dapr(entry, editor),
     };
     let edits = match span(entry.settings.jitter) {
@@ -298,9 +310,32 @@ fn cap(entry: &Entry, editor: &Editor<'_>) -> Remedy {
     let line = match entry.format {
         Format::StepFunctions => Line::plain("MaxDelaySeconds", "60"),
         Format::DotNet => Line::text("MaxDelay", "00:00:30"),
-        _ => Line::text("exponentialMaxWaitDuration", "30s"),
+        _ => return cap_of_resilience4j(entry, editor),
     };
     Remedy::line(editor, &line, beside(entry, editor, &line), "limit the delays")
+}
+
+/// resilience4j takes the maximum only together with the multiplier, and with the factor if it draws the delays.
+fn cap_of_resilience4j(entry: &Entry, editor: &Editor<'_>) -> Remedy {
+    let settings = &entry.settings;
+    let mut lines = Vec::new();
+    if span(settings.multiplier).is_none() {
+        lines.push(Line::plain("exponentialBackoffMultiplier", "1.5"));
+    }
+    let is_drawn = settings.jitter.is_some_and(|jitter| jitter.value != Jitter::None);
+    let names = ["randomizedWaitFactor", "randomized-wait-factor"];
+    if is_drawn && names.iter().all(|name| editor.find_line(name).is_none()) {
+        lines.push(factor());
+    }
+    if span(settings.cap).is_none() {
+        lines.push(Line::text("exponentialMaxWaitDuration", "30s"));
+    }
+    Remedy::lines(entry, editor, &lines, "limit the delays")
+}
+
+/// The factor that resilience4j has by itself, which it wants to be told all the same.
+fn factor() -> Line {
+    Line::plain("randomizedWaitFactor", "0.5")
 }
 
 fn attempts(entry: &Entry, editor: &Editor<'_>) -> Remedy {
