@@ -217,7 +217,10 @@ fn annotated_retries_of_linkerd_back_off_and_those_of_profiles_do_not() {
     let service = "apiVersion: v1\nkind: Service\nmetadata: {annotations: {retry.linkerd.io/http: 5xx}}\n";
     let policy = read(service, None).unwrap()[0].policy().unwrap();
     let ms = |retry| policy.bounds(retry).map(|(least, most)| (least.as_millis(), most.as_millis()));
-    assert_eq!((ms(1), ms(4), ms(5)), (Some((25, 50)), Some((200, 400)), Some((250, 500))), "{policy}");
+    assert_eq!((ms(1), ms(2), ms(3)), (Some((25, 50)), Some((50, 100)), Some((100, 200))), "{policy}");
+    // The fourth is from 200 ms to 250 ms, and those behind it are exactly 250 ms, which no jitter expresses.
+    let more = service.replace("5xx", "5xx, retry.linkerd.io/limit: '4'");
+    assert_eq!(attempts(&more), (Limit::At(5), false));
     let pod = service.replace("Service", "Pod");
     assert!(described(&pod).iter().all(|line| line.starts_with("Unread")), "{:?}", described(&pod));
 }

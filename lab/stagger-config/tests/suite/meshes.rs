@@ -139,7 +139,7 @@ spec:
         &described(profile),
         &[
             "Call ServiceProfile/cart.shop.svc.cluster.local.routes[0] at 8:5: attempts=none* base=0ns* jitter=none* all=300ms budget=(10% of the requests of 20s, at least 5/s) unsafe",
-            "Call ServiceProfile/cart.shop.svc.cluster.local.routes[1] at 11:5: attempts=none* base=0ns* jitter=none* all=10s* budget=(10% of the requests of 20s, at least 5/s)",
+            "Call ServiceProfile/cart.shop.svc.cluster.local.routes[1] at 11:5: attempts=none* base=0ns* jitter=none* all=none* budget=(10% of the requests of 20s, at least 5/s)",
         ],
     );
     let unused = profile.replace("isRetryable: true", "isRetryable: false");
@@ -163,10 +163,95 @@ metadata:
     expect(
         &described(service),
         &[
-            "Call Service/cart annotations at 6:5: attempts=4 base=50ms* cap=500ms* multiplier=2* jitter=equal* each=300ms all=2s budget=(none)* unsafe",
+            "Call Service/cart annotations at 6:5: attempts=4 base=50ms* cap=250ms* multiplier=2* jitter=equal* each=300ms all=2s budget=(none)* unsafe",
         ],
     );
     assert_eq!(remarks(service, RemarkKind::Unmapped).len(), 1);
+}
+
+#[test]
+fn each_annotation_of_linkerd_does_what_its_row_says() {
+    let of = |kind: &str, annotations: &str| {
+        let group = if kind.ends_with("Route") { "gateway.networking.k8s.io/v1" } else { "v1" };
+        let annotations = annotations.replace("retry.", "retry.linkerd.io/").replace("all: ", "timeout.linkerd.io/request: ");
+        format!("apiVersion: {group}\nkind: {kind}\nmetadata: {{name: a, annotations: {{{annotations}}}}}\n")
+    };
+    let ends = "each=none* all=none* budget=(none)*";
+    let grows = format!("base=50ms* cap=250ms* multiplier=2* jitter=equal* {ends}");
+    let cut = format!("base=50ms* cap=250ms* multiplier=2* {ends}");
+    let timed = "base=50ms* cap=250ms* multiplier=2* jitter=equal* each=300ms all=none* budget=(none)* unsafe";
+    for (kind, annotations, wanted, refused) in [
+        ("Service", "retry.http: '429'", format!("attempts=2* {grows}"), ""),
+        ("Service", "retry.http: 'gateway-error,500-504'", format!("attempts=2* {grows} unsafe"), ""),
+        ("Service", "retry.http: '429, 503'", format!("attempts=unknown {cut} unsafe"), "` 503`"),
+        ("Service", "retry.http: '600'", format!("attempts=unknown {cut}"), "`600`"),
+        ("Service", "retry.grpc: unavailable", format!("attempts=2* {grows}"), ""),
+        ("Service", "retry.grpc: aborted", format!("attempts=unknown {cut}"), "`aborted`"),
+        // 0 is the default, and each of the three turns retries on.
+        ("Service", "retry.http: '429', retry.limit: '0'", format!("attempts=2* {grows}"), ""),
+        ("Service", "retry.limit: '3'", format!("attempts=4 {grows}"), ""),
+        ("Service", "retry.limit: '4'", format!("attempts=5 {cut}"), ""),
+        ("Service", "retry.limit: many", format!("attempts=unknown {cut}"), "`many`"),
+        ("Service", "retry.timeout: 300ms", format!("attempts=2* {timed}"), ""),
+        ("Service", "retry.limit: '1', retry.timeout: '0'", format!("attempts=2 {}", grows.replace("each=none*", "each=none")), ""),
+        ("Service", "retry.limit: '1', retry.timeout: 1.5s", format!("attempts=2 {}", grows.replace("each=none*", "each=unknown")), "1.5s"),
+        ("Service", "retry.limit: '1', retry.timeout: '5'", format!("attempts=2 {}", grows.replace("each=none*", "each=unknown")), "`5`"),
+        ("Service", "retry.limit: '1', all: 1d", format!("attempts=2 {}", grows.replace("all=none*", "all=86400s")), ""),
+        ("HTTPRoute", "retry.http: '429'", format!("attempts=2* {grows}"), ""),
+        ("GRPCRoute", "retry.grpc: unavailable", format!("attempts=2* {grows}"), ""),
+        ("GRPCRoute", "retry.http: '429', retry.limit: '2'", format!("attempts=3 {grows}"), "no such annotation"),
+    ] {
+        let text = of(kind, annotations);
+        let lines = described(&text);
+        assert_eq!(lines[0].split_once(": ").unwrap().1, wanted, "{annotations}");
+        let found = [remarks(&text, RemarkKind::Invalid), remarks(&text, RemarkKind::NoEffect)].concat();
+        assert_eq!(found.len(), usize::from(!refused.is_empty()), "{annotations}: {found:?}");
+        assert!(found.iter().all(|remark| remark.contains(refused)), "{annotations}: {found:?}");
+    }
+    for (text, kind) in [
+        (of("GRPCRoute", "retry.http: '429'"), "Unread"),
+        (of("Service", "all: 2s"), "Timeout"),
+        (of("Service", "retry.limit: '2'").replace("v1", "serving.knative.dev/v1"), "Unread"),
+    ] {
+        let lines = described(&text);
+        assert!(lines.len() == 1 && lines[0].starts_with(kind), "{text}: {lines:?}");
+    }
+}
+
+#[test]
+fn a_budget_of_linkerd_is_whole_and_over_a_minute_at_most() {
+    let profile = |fields: &str, route: &str| {
+        format!(
+            "apiVersion: linkerd.io/v1alpha2\nkind: ServiceProfile\nmetadata: {{name: a}}\nspec:\n  {fields}\n  routes: \
+             [{{condition: {{method: GET}}, isRetryable: true, {route}}}]\n"
+        )
+    };
+    let budget = |ttl: &str| format!("retryBudget: {{retryRatio: 0.1, minRetriesPerSecond: 5, ttl: {ttl}}}");
+    let default = "budget=(20% of the requests of 10s, at least 10/s)*";
+    let at_once = "base=0ns* jitter=none*";
+    for (text, wanted, refused) in [
+        (profile("", ""), format!("attempts=none* {at_once} all=none* {default}"), ""),
+        (profile("", "timeout: 0s"), format!("attempts=none* {at_once} all=none {default}"), ""),
+        (profile("", "timeout: soon"), format!("attempts=none* {at_once} all=unknown {default}"), "`soon`"),
+        (profile("retryBudget: {retryRatio: 0.1}", ""), format!("attempts=none* {at_once} all=none*"), "minRetriesPerSecond"),
+        (
+            profile(&budget("60s"), ""),
+            format!("attempts=none* {at_once} all=none* budget=(10% of the requests of 60s, at least 5/s)"),
+            "",
+        ),
+        (
+            profile(&budget("2m"), ""),
+            "attempts=1* all=none* budget=(10% of the requests of 120s, at least 5/s)".to_owned(),
+            "from 1s to 60s",
+        ),
+    ] {
+        let lines = described(&text);
+        let settings = lines[0].split_once(": ").unwrap().1.replace("of 1m,", "of 60s,").replace("of 2m,", "of 120s,");
+        assert_eq!(settings, wanted, "{text}");
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert_eq!(found.len(), usize::from(!refused.is_empty()), "{text}: {found:?}");
+        assert!(found.iter().all(|remark| remark.contains(refused)), "{text}: {found:?}");
+    }
 }
 
 /// Returns whether the only entry of a file may repeat requests that are not safe to repeat.
