@@ -26,6 +26,7 @@ use stagger_http::service_config::{
 };
 
 use crate::entry::RetryBudget;
+use crate::formats::ISTIO_UNLIMITED;
 use crate::units::{to_go, to_protobuf};
 
 /// A system that policies are exported to.
@@ -163,6 +164,7 @@ fn instead(system: System, name: &str) -> &'static str {
     match (system, name) {
         (System::Grpc, "attempt-timeout") => "a channel limits the time of a call and not of an attempt",
         (System::Grpc, "budget") => "gRPC has tokens that failures take and successes return: retryThrottling",
+        (System::Istio, "timeout" | "attempt-timeout") => "Istio takes whole milliseconds; round it",
         (_, "jitter") => "Envoy draws whole milliseconds from 0 to below the ceiling",
         (_, "floor") => "Envoy has no minimum delay",
         (_, "spread") => "Envoy makes the first attempt immediately",
@@ -340,11 +342,14 @@ impl Threshold {
     fn of(system: System, circumstances: &Circumstances, losses: &mut Vec<Loss>) -> Self {
         match circumstances.budget {
             None => Self::Absent,
-            // What Istio writes for it.
+            Some(RetryBudget::Unlimited) if system == System::Istio => Self::Retries(ISTIO_UNLIMITED),
             Some(RetryBudget::Unlimited) => Self::Retries(u32::MAX),
             // Istio takes 0 for no number, which is no limit.
             Some(RetryBudget::Concurrent(retries)) if retries > 0 || system != System::Istio => Self::Retries(retries),
-            Some(RetryBudget::ShareOfActive { ratio, least }) if (0.0..=1.0).contains(&ratio) => {
+            // And as few as 0 for no number, which is three.
+            Some(RetryBudget::ShareOfActive { ratio, least })
+                if (0.0..=1.0).contains(&ratio) && (least > 0 || system != System::Istio) =>
+            {
                 Self::Share { percent: (ratio * 1e8).round() / 1e6, least }
             }
             Some(budget) => {
@@ -396,14 +401,26 @@ const ISTIO_NEXT_STEPS: [&str; 2] = [
 fn export_istio(policy: &Policy, circumstances: &Circumstances) -> Result<Exported, ExportError> {
     let cap = |base: Duration| Some(base.saturating_mul(CAP_FACTOR));
     let (fields, mut losses) = EnvoyFields::from_policy(System::Istio, policy, cap)?;
+    let is_whole = is_in_milliseconds(fields.base);
+    ExportError::unless([if is_whole { None } else { Some("Istio takes whole milliseconds; round the base") }], ())?;
     let mut text = istio_object("VirtualService");
     text += "  hosts: [example]\n  http:\n  - route:\n    - destination: {host: example}\n";
-    if let Some(limit) = circumstances.timeout {
-        text += &format!("    timeout: {}\n", to_go(limit));
+    let mut limited = |name, limit: Option<Duration>| {
+        let limit = limit?;
+        if is_in_milliseconds(limit) {
+            return Some(to_go(limit));
+        }
+        losses.push(Loss::new(System::Istio, name, Compact(limit)));
+        None
+    };
+    let (each, all) =
+        (limited("attempt-timeout", circumstances.attempt_timeout), limited("timeout", circumstances.timeout));
+    if let Some(limit) = all {
+        text += &format!("    timeout: {limit}\n");
     }
     text += &format!("    retries:\n      attempts: {}\n      retryOn: {RETRY_ON}\n", fields.retries);
-    if let Some(limit) = circumstances.attempt_timeout {
-        text += &format!("      perTryTimeout: {}\n", to_go(limit));
+    if let Some(limit) = each {
+        text += &format!("      perTryTimeout: {limit}\n");
     }
     text += &format!("      backoff: {}\n", to_go(fields.base));
     let rule = |limit: &str| {
@@ -419,6 +436,11 @@ fn export_istio(policy: &Policy, circumstances: &Circumstances) -> Result<Export
         }
     }
     Ok(Exported { text, losses, next_steps: ISTIO_NEXT_STEPS.to_vec() })
+}
+
+/// Returns whether the webhook of Istio takes a length.
+fn is_in_milliseconds(length: Duration) -> bool {
+    !length.is_zero() && length.subsec_nanos() % 1_000_000 == 0
 }
 
 /// The head of an object.

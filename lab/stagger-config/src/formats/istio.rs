@@ -1,18 +1,22 @@
 //! Istio: `VirtualService` and `DestinationRule`.
 //!
-//! Read in `retry.go`, `cluster_traffic_policy.go` and `validation.go` of Istio 1.29.
+//! Read in `retry.go`, `route.go`, `cluster_traffic_policy.go`, `destination_rule.go` and `validation.go` of Istio 1.30.
 //!
 //! | field | default | 0, empty | ignored | refused |
 //! |---|---|---|---|---|
 //! | `retries` | 2, on `connect-failure,refused-stream,…` | | in a redirect, a direct response | |
 //! | `retries.attempts` | 0 in a stanza | 0: no retry | | negative |
-//! | `perTryTimeout` | that of the route | 0: no limit | | beside `attempts: 0` |
-//! | `retryOn` | as above | empty: as above | | beside `attempts: 0`; other words |
+//! | `perTryTimeout` | that of the route | | | beside `attempts: 0`; below 1 ms; parts of one |
+//! | `retryOn` | as above | empty: as above | | beside `attempts: 0`; other words; spaces |
 //! | `retryRemoteLocalities` | false | | | beside `attempts: 0` |
-//! | `backoff` | 25 ms, the cap ten times that | | | |
-//! | `timeout` | no limit | 0: no limit | | |
+//! | `backoff` | 25 ms, the cap ten times that | | | below 1 ms; parts of one |
+//! | `timeout` | no limit | | | below 1 ms; parts of one |
 //! | `maxRetries` of the pool | no limit; in a subset that of the rule | 0: no limit | | negative |
-//! | `retryBudget` | none; 20 %, at least 3 in a stanza | | | |
+//! | `retryBudget` | none; 20 % in a stanza | | in `portLevelSettings` | |
+//! | `minRetryConcurrency` | 3 | 0: 3 | | negative |
+//! | `portLevelSettings` | those of all ports | | | |
+//!
+//! What the settings of a port do not say is a default: they inherit nothing of the pool of all ports.
 
 use core::time::Duration;
 
@@ -34,8 +38,11 @@ const DEFAULT_RETRY_ON: &str = "connect-failure,refused-stream,unavailable,cance
 const BASE: Duration = Duration::from_millis(25);
 /// The cap is ten times the base.
 const CAP_FACTOR: u32 = 10;
-/// The number that Istio writes into its clusters: no limit.
-const MAX_RETRIES: u32 = u32::MAX;
+/// What a retry budget without numbers has.
+const PERCENT: f64 = 20.0;
+const LEAST: u32 = 3;
+/// The largest number that Istio takes: no limit.
+pub(crate) const UNLIMITED: u32 = i32::MAX as u32;
 
 pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
     match object.kind {
@@ -78,14 +85,15 @@ fn misplaced(object: &Object<'_>, at: usize, route: &Node, remarks: &mut Vec<Rem
 
 fn route(object: &Object<'_>, at: usize, route: &Node, entries: &mut Vec<Entry>) {
     let mut fields = Fields::of(route, format!("{}.http[{at}]", object.path()));
-    // They answer without calling anybody.
-    if ["redirect", "directResponse"].iter().any(|name| fields.take(name).is_some()) {
+    // They answer without calling anybody, and a delegate says the rest in another object.
+    let is_delegated = fields.take("delegate").is_some() && route.get("retries").is_none();
+    if is_delegated || ["redirect", "directResponse"].iter().any(|name| fields.take(name).is_some()) {
         return;
     }
     let mut entry = Entry::new(Format::Istio, EntryKind::Call, fields.path.clone(), name_or_whole(route));
     let remarks = &mut entry.remarks;
-    let timeout = fields.duration("timeout", remarks, units::go, "10s");
-    entry.settings.timeout = Some(timeout.map(unless_zero).flat_or(Limit::None));
+    let timeout = fields.read("timeout", |field| length(field, remarks));
+    entry.settings.timeout = Some(timeout.limit_or(Limit::None));
     match fields.take("retries") {
         Some(field) => {
             retries(&field, &mut entry);
@@ -117,9 +125,33 @@ fn route(object: &Object<'_>, at: usize, route: &Node, entries: &mut Vec<Entry>)
     entries.push(entry);
 }
 
-/// No length is no limit.
-fn unless_zero(length: Duration) -> Limit<Duration> {
-    if length.is_zero() { Limit::None } else { Limit::At(length) }
+/// Reads a length of time, of which Istio takes whole milliseconds.
+fn length(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
+    let parse = |text: &str| units::go(text).filter(|length| !length.is_zero() && length.subsec_nanos() % 1_000_000 == 0);
+    field.parse(remarks, "a length of whole milliseconds, such as 10s, and the webhook refuses it", parse)
+}
+
+/// Returns whether a word of `retryOn` is a status that Go has a text for, which is how Istio tells them.
+fn is_status(word: &str) -> bool {
+    let code = word.strip_prefix('+').unwrap_or(word);
+    matches!(
+        code.parse::<u16>(),
+        Ok(100..=103
+            | 200..=208
+            | 226
+            | 300..=305
+            | 307
+            | 308
+            | 400..=418
+            | 421..=426
+            | 428
+            | 429
+            | 431
+            | 451
+            | 500..=508
+            | 510
+            | 511)
+    )
 }
 
 /// The name of a route, or what it begins with.
@@ -154,23 +186,22 @@ fn retries(field: &Field<'_>, entry: &mut Entry) {
             remarks.push(other.remark(RemarkKind::Invalid, text));
         }
     }
-    let base = fields.duration("backoff", remarks, units::go, "25ms");
+    let base = fields.read("backoff", |field| length(field, remarks));
     if !settings.never_retries()
         && let Some(base) = base.or(BASE)
     {
         backoff(settings, base);
     }
-    let per_try = fields.duration("perTryTimeout", remarks, units::go, "2s");
-    settings.attempt_timeout = per_try.map(unless_zero).flat();
+    settings.attempt_timeout = fields.read("perTryTimeout", |field| length(field, remarks)).limit();
     let conditions = fields.take("retryOn");
     let words = conditions.as_ref().map(Field::words).unwrap_or_default();
-    for word in &words {
-        // Istio takes conditions of Envoy, and status codes.
-        if !CONDITIONS.contains(word) && !word.parse::<u16>().is_ok_and(|code| (100..600).contains(&code)) {
-            remarks.extend(conditions.as_ref().map(|conditions| {
-                let text = format!("`{}` is no condition: the webhook of Istio refuses it", shortened(word));
-                conditions.remark(RemarkKind::Invalid, text)
-            }));
+    if let Some(conditions) = &conditions
+        && let Some(text) = conditions.text().filter(|text| !text.is_empty())
+    {
+        // Conditions of Envoy, and status codes; a space before a word is part of it.
+        for word in text.split(',').filter(|word| !CONDITIONS.contains(word) && !is_status(word)) {
+            let text = format!("`{}` is no condition: the webhook of Istio refuses it", shortened(word));
+            remarks.push(conditions.remark(RemarkKind::Invalid, text));
         }
     }
     entry.may_repeat_unsafe = match &conditions {
@@ -190,45 +221,75 @@ fn retries(field: &Field<'_>, entry: &mut Entry) {
 
 fn limits(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let Some(spec) = object.node.get("spec") else { return };
-    let policies = spec.get("trafficPolicy").map(|policy| (format!("{}.trafficPolicy", object.path()), policy));
-    let subsets = spec.get("subsets").map(Node::items).unwrap_or_default().iter().enumerate();
-    let subsets = subsets.filter_map(|(at, subset)| {
-        Some((format!("{}.subsets[{at}].trafficPolicy", object.path()), subset.get("trafficPolicy")?))
-    });
-    // A subset inherits the pool and the budget that it does not set itself.
     let whole = spec.get("trafficPolicy");
-    for (path, policy) in policies.into_iter().chain(subsets) {
-        limit(path, policy, whole, entries);
+    if let Some(policy) = whole {
+        let path = format!("{}.trafficPolicy", object.path());
+        limit(path.clone(), policy, Inherited::NOTHING, entries);
+        for (path, port) in ports(path, policy) {
+            limit(path, port, Inherited::NOTHING, entries);
+        }
+    }
+    for (at, subset) in spec.get("subsets").map(Node::items).unwrap_or_default().iter().enumerate() {
+        let Some(policy) = subset.get("trafficPolicy") else { continue };
+        let path = format!("{}.subsets[{at}].trafficPolicy", object.path());
+        let of = |name: &str| whole.and_then(|whole| whole.get(name));
+        let inherited = Inherited { pool: of("connectionPool"), budget: of("retryBudget") };
+        limit(path.clone(), policy, inherited, entries);
+        for (path, port) in ports(path, policy) {
+            limit(path, port, Inherited { pool: None, budget: inherited.budget }, entries);
+        }
     }
 }
 
-fn limit(path: String, policy: &Node, whole: Option<&Node>, entries: &mut Vec<Entry>) {
+/// The settings of single ports.
+fn ports(path: String, policy: &Node) -> Vec<(String, &Node)> {
+    let ports = Fields::of(policy, path).take("portLevelSettings");
+    ports.map(|field| field.items()).unwrap_or_default()
+}
+
+/// What a policy has of another one, where it says nothing itself.
+#[derive(Clone, Copy)]
+struct Inherited<'a> {
+    pool: Option<&'a Node>,
+    budget: Option<&'a Node>,
+}
+
+impl Inherited<'_> {
+    const NOTHING: Self = Self { pool: None, budget: None };
+}
+
+fn limit(path: String, policy: &Node, inherited: Inherited<'_>, entries: &mut Vec<Entry>) {
     let mut entry = Entry::new(Format::Istio, EntryKind::Limit, path.clone(), policy.span);
+    let remarks = &mut entry.remarks;
     let mut budget = Some(Setting::default(RetryBudget::Unlimited));
-    let pool = policy.get("connectionPool").or(whole.and_then(|whole| whole.get("connectionPool")));
+    let pool = policy.get("connectionPool").or(inherited.pool);
     if let Some(pool) = pool.and_then(|pool| pool.get("http")) {
         let mut fields = Fields::of(pool, format!("{path}.connectionPool.http"));
-        let retries = fields.count("maxRetries", &mut entry.remarks).map(|retries| match retries {
-            // No number, and what Istio writes itself.
-            0 | MAX_RETRIES => RetryBudget::Unlimited,
+        let retries = fields.count("maxRetries", remarks).map(|retries| match retries {
+            // 0 is no number.
+            0 | UNLIMITED.. => RetryBudget::Unlimited,
             retries => RetryBudget::Concurrent(retries),
         });
         budget = retries.or(RetryBudget::Unlimited);
     }
-    let retry_budget = Fields::of(policy, path.clone()).take("retryBudget");
-    let of_whole = || Fields::of(whole?, path).take("retryBudget");
-    if let Some(field) = retry_budget.or_else(of_whole) {
+    let is_port = path.ends_with(']');
+    let own = Fields::of(policy, path.clone()).take("retryBudget");
+    if let Some(own) = own.as_ref().filter(|_| is_port) {
+        remarks.push(own.remark(RemarkKind::NoEffect, "Istio knows no such field of a port; write it beside the ports"));
+    }
+    let of_whole = |node| Field { path: format!("{path}.retryBudget"), key_span: policy.span, node };
+    if let Some(field) = own.filter(|_| !is_port).or(inherited.budget.map(of_whole)) {
         let mut fields = field.fields();
-        let percent = fields.number("percent", &mut entry.remarks);
-        let least = fields.count("minRetryConcurrency", &mut entry.remarks);
-        budget = match (percent.or(20.0), least.or(3)) {
+        let percent = fields.number("percent", remarks);
+        let least = fields.count("minRetryConcurrency", remarks).map(|least| if least == 0 { LEAST } else { least });
+        budget = match (percent.or(PERCENT), least.or(LEAST)) {
             (Some(percent), Some(least)) => {
                 let budget = RetryBudget::ShareOfActive { ratio: percent.value / 100.0, least: least.value };
                 Some(Setting::stated(budget, field.span()))
             }
             _ => None,
         };
-        fields.finish(&mut entry.remarks);
+        fields.finish(remarks);
     }
     entry.settings.budget = budget;
     entries.push(entry);

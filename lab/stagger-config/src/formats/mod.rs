@@ -33,3 +33,4 @@ mod haproxy;
 mod nginx;
 
 pub(crate) use detect::read;
+pub(crate) use istio::UNLIMITED as ISTIO_UNLIMITED;

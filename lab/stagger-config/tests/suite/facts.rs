@@ -314,7 +314,7 @@ fn what_a_system_refuses_is_said() {
     for text in [
         envoy("base_interval: 1s, max_interval: 1s"),
         istio("attempts: 0"),
-        istio("attempts: 2, perTryTimeout: 2s, retryOn: '503, connect-failure'"),
+        istio("attempts: 2, perTryTimeout: 2s, retryOn: '503,connect-failure'"),
     ] {
         assert_eq!(remarks(&text, RemarkKind::Invalid), [""; 0], "{text}");
     }

@@ -50,6 +50,80 @@ fn a_virtual_service_retries_also_where_nobody_wrote_it() {
 }
 
 #[test]
+fn each_field_of_a_virtual_service_does_what_its_row_says() {
+    let route = |fields: &str| {
+        format!("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a}}\nspec: {{http: [{{{fields}}}]}}\n")
+    };
+    let retries = |fields: &str| route(&format!("retries: {{{fields}}}"));
+    let grows = "base=25ms* cap=250ms* multiplier=2* jitter=full*";
+    let both = "each=none* all=none*";
+    for (text, wanted, refused) in [
+        (route("name: a"), format!("attempts=3* {grows} {both}"), 0),
+        (route("redirect: {uri: /}"), String::new(), 0),
+        (route("directResponse: {status: 200}"), String::new(), 0),
+        (route("delegate: {name: b}"), String::new(), 0),
+        (retries("retryOn: 5xx"), "attempts=1 all=none* unsafe".into(), 1),
+        (retries("attempts: 0"), "attempts=1 all=none*".into(), 0),
+        (retries("attempts: 0, retryRemoteLocalities: true"), "attempts=1 all=none*".into(), 1),
+        (retries("attempts: 2, retryOn: ''"), format!("attempts=3 {grows} {both}"), 0),
+        (retries("attempts: 2, retryOn: '503,reset'"), format!("attempts=3 {grows} {both} unsafe"), 0),
+        (retries("attempts: 2, retryOn: '503, reset'"), format!("attempts=3 {grows} {both} unsafe"), 1),
+        (retries("attempts: 2, retryOn: '599'"), format!("attempts=3 {grows} {both} unsafe"), 1),
+        (retries("attempts: 2, retryOn: 'reset,'"), format!("attempts=3 {grows} {both} unsafe"), 1),
+        (retries("attempts: 2, perTryTimeout: 2s"), format!("attempts=3 {grows} each=2s all=none*"), 0),
+        (retries("attempts: 2, perTryTimeout: 0s"), format!("attempts=3 {grows} each=unknown all=none*"), 1),
+        (retries("attempts: 2, perTryTimeout: 1.5ms"), format!("attempts=3 {grows} each=unknown all=none*"), 1),
+        (
+            retries("attempts: 2, backoff: 1s"),
+            format!("attempts=3 base=1s cap=10s* multiplier=2* jitter=full* {both}"),
+            0,
+        ),
+        (retries("attempts: 2, backoff: 10us"), format!("attempts=3 {both}"), 1),
+        (route("timeout: 5s"), format!("attempts=3* {grows} each=5s* all=5s"), 0),
+        (route("timeout: 0s"), format!("attempts=3* {grows} each=unknown* all=unknown"), 1),
+    ] {
+        let lines = described(&text);
+        let settings = lines.first().map_or("", |line| line.split_once(": ").unwrap().1);
+        assert_eq!(settings, wanted, "{text}");
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert_eq!(found.len(), refused, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn the_settings_of_a_port_inherit_nothing_of_the_pool_of_all_ports() {
+    let rule = |policy: &str, subset: &str| {
+        let subsets = if subset.is_empty() { String::new() } else { format!(", subsets: [{{trafficPolicy: {{{subset}}}}}]") };
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: a}}\nspec: {{trafficPolicy: \
+             {{{policy}}}{subsets}}}\n"
+        )
+    };
+    let pool = |retries: u32| format!("connectionPool: {{http: {{maxRetries: {retries}}}}}");
+    let ports = |settings: &str| format!("portLevelSettings: [{{port: {{number: 80}}, {settings}}}]");
+    let budget = "retryBudget: {minRetryConcurrency: 0}";
+    for (text, wanted) in [
+        (rule(&format!("{}, {}", pool(5), ports(&pool(7))), ""), &["at most 5", "at most 7"][..]),
+        (rule(&format!("{}, {}", pool(5), ports("tls: {}")), ""), &["at most 5", "none"]),
+        (rule(&format!("{budget}, {}", ports("tls: {}")), ""), &["20% of the active requests, at least 3", "none"]),
+        (rule(&pool(5), &ports("tls: {}")), &["at most 5", "at most 5", "none"]),
+        (rule(budget, &ports("tls: {}")), &["20% of", "20% of", "20% of"]),
+        (rule("retryBudget: {percent: 5}", &pool(7)), &["5% of", "5% of"]),
+    ] {
+        let lines = described(&text);
+        let found: Vec<_> = lines.iter().map(|line| line.split_once("budget=(").unwrap().1).collect();
+        assert_eq!(found.len(), wanted.len(), "{text}: {found:?}");
+        assert!(found.iter().zip(wanted).all(|(found, wanted)| found.starts_with(wanted)), "{text}: {found:?}");
+    }
+    let misplaced = rule(&ports(budget), "");
+    let found = remarks(&misplaced, RemarkKind::NoEffect);
+    assert!(found.len() == 1 && found[0].contains("of a port"), "{found:?}");
+    assert!(described(&misplaced).iter().all(|line| line.ends_with("budget=(none)*")), "{:?}", described(&misplaced));
+    let negative = remarks(&rule("connectionPool: {http: {maxRetries: -1}}", ""), RemarkKind::Invalid);
+    assert_eq!(negative.len(), 1, "{negative:?}");
+}
+
+#[test]
 fn a_destination_rule_that_is_silent_limits_nothing() {
     let rule = |pool: &str| {
         format!(
