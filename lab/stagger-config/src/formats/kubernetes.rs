@@ -1,16 +1,23 @@
 //! Kubernetes: probes, jobs, the restarts of containers, and the schedule of a `CronJob`, whose runs may overlap.
 //!
-//! Read on kubernetes.io: Jobs, Pod lifecycle, probes, `CronJob`; in `pkg/apis/batch/v1/defaults.go` and
-//! `pkg/apis/batch/validation`; and in robfig/cron, whose syntax Kubernetes has. Kubernetes 1.35.
+//! Read on kubernetes.io: Jobs, Pod lifecycle, probes, `CronJob`; in `pkg/apis/batch/v1/defaults.go`,
+//! `pkg/apis/batch/validation`, `pkg/apis/core/validation`, `pkg/controller/job/job_controller.go` and `backoff_utils.go`;
+//! and in robfig/cron, whose syntax Kubernetes has. Kubernetes 1.35.
 //!
 //! | field | default | 0 | refused |
 //! |---|---|---|---|
 //! | `backoffLimit` | 6; no limit with `backoffLimitPerIndex` | 0: no retry | negative |
 //! | `backoffLimitPerIndex` | none | 0: no retry | without `completionMode: Indexed`, `restartPolicy: Never` |
 //! | `activeDeadlineSeconds` | no limit | | negative |
+//! | `restartPolicy` of a job | Always, which is refused | | neither `Never` nor `OnFailure` |
+//! | delays with `Never` | 10 s, doubling up to 10 min (6 in the manual) | | |
+//! | delays with `OnFailure` | at once, then 10 s, doubling up to 5 min | | |
 //! | `periodSeconds` | 10 s | 0: the default | negative |
 //! | `timeoutSeconds` | 1 s | 0: the default | negative |
 //! | `failureThreshold` | 3 | 0: the default | negative |
+//! | `successThreshold` | 1 | 0: the default | above 1 for liveness and startup |
+//! | `terminationGracePeriodSeconds` of a probe | that of the pod | | for readiness |
+//! | probes of `initContainers` | none | | without `restartPolicy: Always` |
 //!
 //! Of other kinds of objects, the fields whose names are about retries are not read, and named.
 
@@ -32,7 +39,7 @@ const PROBE_FAILURES: u32 = 3;
 const BACKOFF_LIMIT: u32 = 6;
 const FIRST_RESTART: Duration = Duration::from_secs(10);
 /// The longest delay before a pod of a job is replaced.
-const LONGEST_POD: Duration = Duration::from_secs(360);
+const LONGEST_POD: Duration = Duration::from_secs(600);
 /// The longest delay before a container is restarted in its pod.
 const LONGEST_CONTAINER: Duration = Duration::from_secs(300);
 
@@ -62,7 +69,7 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
         && let Some(spec) = object.node.at(path)
     {
         let mut entry = restarts_of_a_job(object, path, spec, pod);
-        entry.remarks.extend(overlap(object, &entry.settings));
+        entry.remarks.extend(overlap(object, &entry.settings, Policy::of(pod)));
         misplaced(object, path, template, &mut entry.remarks);
         entries.push(entry);
     }
@@ -71,7 +78,44 @@ pub(crate) fn read(object: &Object<'_>, entries: &mut Vec<Entry>) {
         for (at, container) in pod.get(kind).map(Node::items).unwrap_or_default().iter().enumerate() {
             let path = format!("{} {}.{kind}[{at}]", object.path(), template.join("."));
             let mut fields = Fields::of(container, path);
-            entries.extend(PROBES.iter().filter_map(|name| fields.take(name)).map(|field| probe(&field)));
+            let is_refused = kind == "initContainers" && container.text_of("restartPolicy") != Some("Always");
+            for name in PROBES {
+                let Some(field) = fields.take(name) else { continue };
+                let mut entry = probe(name, &field);
+                if is_refused {
+                    let text = "a container that only begins a pod has no probes: Kubernetes refuses it";
+                    entry.remarks.push(field.remark(RemarkKind::Invalid, text));
+                }
+                entries.push(entry);
+            }
+        }
+    }
+}
+
+/// How a job begins again.
+#[derive(Clone, Copy, PartialEq)]
+enum Policy {
+    /// With another pod.
+    Never,
+    /// With the same container.
+    OnFailure,
+    /// The file does not say it.
+    Unknown,
+    Refused,
+}
+
+impl Policy {
+    fn of(pod: Option<&Node>) -> Self {
+        let Some(pod) = pod else { return Self::Unknown };
+        match pod.get("restartPolicy") {
+            Some(node) => match node.text() {
+                Some("Never") => Self::Never,
+                Some("OnFailure") => Self::OnFailure,
+                Some(_) => Self::Refused,
+                None => Self::Unknown,
+            },
+            None if pod.members().is_empty() => Self::Unknown,
+            None => Self::Refused,
         }
     }
 }
@@ -110,14 +154,25 @@ fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Optio
     }
     let seconds = |field: &Field<'_>, remarks: &mut Vec<_>| field.count(remarks).map(|s| Duration::from_secs(s.into()));
     let deadline = fields.read("activeDeadlineSeconds", |field| seconds(field, remarks));
-    let longest = match pod {
-        Some(pod) if pod.text_of("restartPolicy") == Some("OnFailure") => LONGEST_CONTAINER,
-        _ => LONGEST_POD,
+    let note = |kind, text: &str| Remark { kind, path: fields.path.clone(), span: entry.span, text: text.to_owned() };
+    // No policy begins at once and goes on with 10 s.
+    let (base, longest) = match Policy::of(pod) {
+        Policy::OnFailure => {
+            remarks.push(note(RemarkKind::Note, "the first restart is at once, the next after 10s, doubling up to 5m"));
+            (None, Some(LONGEST_CONTAINER))
+        }
+        Policy::Unknown => (None, None),
+        Policy::Refused => {
+            let text = "a job needs restartPolicy: Never or OnFailure, without which Kubernetes refuses it";
+            remarks.push(note(RemarkKind::Invalid, text));
+            (None, None)
+        }
+        Policy::Never => (Some(Setting::default(FIRST_RESTART)), Some(LONGEST_POD)),
     };
     entry.settings = Settings {
         attempts: Some(limit.retries_or(BACKOFF_LIMIT)),
-        base: Some(Setting::default(FIRST_RESTART)),
-        cap: Some(Setting::default(Limit::At(longest))),
+        base,
+        cap: longest.map(|longest| Setting::default(Limit::At(longest))),
         multiplier: Some(Setting::default(2.0)),
         jitter: Some(Setting::default(Jitter::None)),
         timeout: Some(deadline.limit_or(Limit::None)),
@@ -156,7 +211,7 @@ fn restarts_of_a_job(object: &Object<'_>, path: &[&str], spec: &Node, pod: Optio
     entry
 }
 
-fn probe(field: &Field<'_>) -> Entry {
+fn probe(name: &str, field: &Field<'_>) -> Entry {
     let mut entry = Entry::new(Format::Kubernetes, EntryKind::Probe, field.path.clone(), field.span());
     let mut fields = field.fields();
     let remarks = &mut entry.remarks;
@@ -175,9 +230,25 @@ fn probe(field: &Field<'_>) -> Entry {
     if let Some(period) = period.known() {
         entry.settings = core::mem::take(&mut entry.settings).constant(period);
     }
+    let is_readiness = name == "readinessProbe";
+    if let Some(successes) = fields.take("successThreshold") {
+        match successes.count(remarks).known() {
+            Some(number) if number.value > 1 && !is_readiness => {
+                let text = "must be 1 here: Kubernetes refuses it";
+                remarks.push(successes.remark(RemarkKind::Invalid, text));
+            }
+            _ => {
+                let text = "how many successes in a row make it ready again";
+                remarks.push(successes.remark(RemarkKind::Unmapped, text));
+            }
+        }
+    }
+    if is_readiness && let Some(grace) = fields.take("terminationGracePeriodSeconds") {
+        let text = "nothing ends after this probe: Kubernetes refuses it";
+        remarks.push(grace.remark(RemarkKind::Invalid, text));
+    }
     let unmapped = [
         ("initialDelaySeconds", "how long the first probe waits"),
-        ("successThreshold", "how many successes in a row make it ready again"),
         ("terminationGracePeriodSeconds", "how long a container that failed its probe may take to end"),
     ];
     fields.unmapped(&unmapped, remarks);
@@ -191,17 +262,16 @@ fn probe(field: &Field<'_>) -> Entry {
 
 /// Returns a remark if runs that fail begin faster than they end: if several may run at once, which is the default, and
 /// the delays before the retries of one take longer than the schedule waits for the next.
-fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
+fn overlap(object: &Object<'_>, settings: &Settings, policy: Policy) -> Option<Remark> {
     let mut fields = Fields::of(object.node.get("spec")?, format!("{} spec", object.path()));
-    let policy = fields.take("concurrencyPolicy");
+    let concurrency = fields.take("concurrencyPolicy");
     let schedule = fields.take("schedule")?;
-    if let Some(policy) = &policy
-        && policy.text() != Some("Allow")
-    {
+    let is_suspended = fields.take("suspend").is_some_and(|field| field.text() != Some("false"));
+    if is_suspended || concurrency.as_ref().is_some_and(|field| field.text() != Some("Allow")) {
         return None;
     }
     let period = shortest(schedule.text()?)?;
-    let delays = waits(settings)?;
+    let delays = waits(settings, policy)?;
     let lasts = match Setting::value_or(settings.timeout, Limit::None) {
         Limit::At(deadline) => deadline.min(delays),
         Limit::None => delays,
@@ -216,18 +286,23 @@ fn overlap(object: &Object<'_>, settings: &Settings) -> Option<Remark> {
         Compact(period),
         Compact(lasts)
     );
-    Some(policy.unwrap_or(schedule).remark(RemarkKind::Hazard, text))
+    Some(concurrency.unwrap_or(schedule).remark(RemarkKind::Hazard, text))
 }
 
 /// Returns how long the delays before all retries are together.
-fn waits(settings: &Settings) -> Option<Duration> {
+fn waits(settings: &Settings, policy: Policy) -> Option<Duration> {
+    let at_once = match policy {
+        Policy::Never => 0,
+        Policy::OnFailure => 1,
+        Policy::Unknown | Policy::Refused => return None,
+    };
     let attempts = match settings.attempts?.value {
-        Limit::At(attempts) => attempts,
+        Limit::At(attempts) => attempts.saturating_sub(at_once),
         Limit::None => return Some(Duration::MAX),
         Limit::Unknown => return None,
     };
     let cap = Setting::value_or(settings.cap, Limit::None).at().unwrap_or(Duration::MAX);
-    let mut delay = settings.base?.value.min(cap);
+    let mut delay = FIRST_RESTART.min(cap);
     let mut sum = Duration::ZERO;
     for retry in 1..attempts {
         if delay == cap {

@@ -524,7 +524,7 @@ fn what_stands_at_a_level_where_a_system_ignores_it_is_said() {
     };
     let cron = |job: &str, template: &str| {
         format!(
-            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a}}\nspec: {{{job}jobTemplate: {{{template}spec: {{template: {{spec: {{}}}}}}}}}}\n"
+            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: a}}\nspec: {{{job}jobTemplate: {{{template}spec: {{template: {{spec: {{restartPolicy: Never}}}}}}}}}}\n"
         )
     };
     for (text, field) in [

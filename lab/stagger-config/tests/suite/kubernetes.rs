@@ -42,11 +42,81 @@ items:
         &[
             "Probe Deployment/web spec.template.spec.containers[0].livenessProbe at 12:11: attempts=3* base=10s* multiplier=1* jitter=none* each=1s*",
             "Probe Deployment/web spec.template.spec.containers[0].readinessProbe at 13:11: attempts=10 base=2s multiplier=1* jitter=none* each=1s*",
-            "Restart CronJob/nightly spec.jobTemplate.spec at 24:9: attempts=4 base=10s* cap=300s* multiplier=2* jitter=none* all=600s",
+            "Restart CronJob/nightly spec.jobTemplate.spec at 24:9: attempts=4 cap=300s* multiplier=2* jitter=none* all=600s",
         ],
     );
     assert_eq!(remarks(text, RemarkKind::Unmapped).len(), 1);
     assert!(described("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n").is_empty());
+}
+
+#[test]
+fn each_field_of_a_job_does_what_its_row_says() {
+    let job = |fields: &str, policy: &str| {
+        format!("apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec: {{{fields}template: {{spec: {{{policy}}}}}}}\n")
+    };
+    let never = "restartPolicy: Never";
+    let pods = "base=10s* cap=600s* multiplier=2* jitter=none*";
+    let none = "all=none*";
+    for (fields, policy, wanted, refused) in [
+        ("", never, format!("attempts=7* {pods} {none}"), 0),
+        ("backoffLimit: 0, ", never, format!("attempts=1 {none}"), 0),
+        ("backoffLimit: -1, ", never, format!("attempts=unknown {pods} {none}"), 1),
+        ("activeDeadlineSeconds: 60, ", never, format!("attempts=7* {pods} all=60s"), 0),
+        ("activeDeadlineSeconds: -1, ", never, format!("attempts=7* {pods} all=unknown"), 1),
+        ("backoffLimitPerIndex: 0, completionMode: Indexed, ", never, format!("attempts=1 {none}"), 0),
+        ("backoffLimitPerIndex: 2, completionMode: Indexed, ", never, format!("attempts=3 {pods} {none}"), 0),
+        ("backoffLimitPerIndex: 2, ", never, format!("attempts=3 {pods} {none}"), 1),
+        (
+            "backoffLimitPerIndex: 2, completionMode: Indexed, ",
+            "restartPolicy: OnFailure",
+            format!("attempts=3 cap=300s* multiplier=2* jitter=none* {none}"),
+            1,
+        ),
+        ("", "restartPolicy: OnFailure", format!("attempts=7* cap=300s* multiplier=2* jitter=none* {none}"), 0),
+        ("", "restartPolicy: Always", format!("attempts=7* multiplier=2* jitter=none* {none}"), 1),
+        ("", "containers: []", format!("attempts=7* multiplier=2* jitter=none* {none}"), 1),
+        ("", "restartPolicy: '${P}'", format!("attempts=7* multiplier=2* jitter=none* {none}"), 0),
+    ] {
+        let text = job(fields, policy);
+        assert_eq!(described(&text)[0].split_once(": ").unwrap().1, wanted, "{text}");
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert_eq!(found.len(), refused, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn each_field_of_a_probe_does_what_its_row_says() {
+    let pod = |kind: &str, container: &str| {
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{{kind}: [{{{container}}}]}}\n")
+    };
+    let rest = "multiplier=1* jitter=none*";
+    let plain = format!("attempts=3* base=10s* {rest} each=1s*");
+    for (kind, container, wanted, refused) in [
+        ("containers", "livenessProbe: {exec: {}}", plain.clone(), 0),
+        ("containers", "livenessProbe: {periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0}", plain.clone(), 0),
+        (
+            "containers",
+            "startupProbe: {periodSeconds: 5, timeoutSeconds: 2, failureThreshold: 30}",
+            format!("attempts=30 base=5s {rest} each=2s"),
+            0,
+        ),
+        ("containers", "livenessProbe: {periodSeconds: -1}", "attempts=3* each=1s*".to_owned(), 1),
+        ("containers", "livenessProbe: {timeoutSeconds: -1}", format!("attempts=3* base=10s* {rest} each=unknown"), 1),
+        ("containers", "livenessProbe: {failureThreshold: -1}", format!("attempts=unknown base=10s* {rest} each=1s*"), 1),
+        ("containers", "livenessProbe: {successThreshold: 2}", plain.clone(), 1),
+        ("containers", "startupProbe: {successThreshold: 2}", plain.clone(), 1),
+        ("containers", "livenessProbe: {successThreshold: 1}", plain.clone(), 0),
+        ("containers", "readinessProbe: {successThreshold: 2}", plain.clone(), 0),
+        ("containers", "readinessProbe: {terminationGracePeriodSeconds: 2}", plain.clone(), 1),
+        ("containers", "livenessProbe: {terminationGracePeriodSeconds: 2}", plain.clone(), 0),
+        ("initContainers", "livenessProbe: {exec: {}}", plain.clone(), 1),
+        ("initContainers", "restartPolicy: Always, livenessProbe: {exec: {}}", plain.clone(), 0),
+    ] {
+        let text = pod(kind, container);
+        assert_eq!(described(&text)[0].split_once(": ").unwrap().1, wanted, "{text}");
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert_eq!(found.len(), refused, "{text}: {found:?}");
+    }
 }
 
 #[test]
