@@ -1,23 +1,23 @@
 //! systemd units: `Restart=` and its start limit.
 //!
-//! Read in `load-fragment-gperf.gperf.in`, and in systemd.service(5) and systemd.unit(5), version 256. What systemd cannot
-//! read, it ignores, and the assignment before it goes on to apply.
+//! Read in `load-fragment-gperf.gperf.in`, in `service.c`, and in systemd.service(5) and systemd.unit(5), version 256. What
+//! systemd cannot read, it ignores, and the assignment before it goes on to apply.
 //!
-//! | field | default | 0, `infinity` | ignored |
-//! |---|---|---|---|
-//! | `[Service] Restart` | `no` | | in other sections |
-//! | `[Service] RestartSec` | 100 ms | 0: at once; `infinity`: never | in other sections |
-//! | `[Service] RestartSteps` | 0 | 0: the delay does not grow | without `RestartMaxDelaySec` |
-//! | `[Service] RestartMaxDelaySec` | `infinity` | `infinity`: the delay does not grow | without `RestartSteps` |
-//! | `[Unit] StartLimitIntervalSec` | 10 s | 0: no limit; `infinity`: of all starts ever | in `[Service]` |
-//! | `[Unit]`, `[Service] StartLimitInterval` | the same, under its older name | | in other sections |
-//! | `[Unit]`, `[Service] StartLimitBurst` | 5 | 0: no limit | in other sections |
+//! | field | default | 0, `infinity` | ignored | refused |
+//! |---|---|---|---|---|
+//! | `[Service] Restart` | `no` | | in other sections | `always`, `on-success` with `Type=oneshot` |
+//! | `[Service] RestartSec` | 100 ms | 0: at once; `infinity`: never | in other sections; above `RestartMaxDelaySec` | |
+//! | `[Service] RestartSteps` | 0 | 0: the delay does not grow | without `RestartMaxDelaySec` | |
+//! | `[Service] RestartMaxDelaySec` | `infinity` | `infinity`: no growth | without `RestartSteps`, if it is the longer one | |
+//! | `[Unit] StartLimitIntervalSec` | 10 s | 0: no limit; `infinity`: of all starts ever | in `[Service]` | |
+//! | `[Unit]`, `[Service] StartLimitInterval` | the same, under its older name | | in other sections | |
+//! | `[Unit]`, `[Service] StartLimitBurst` | 5 | 0: no limit | in other sections | |
 
 use core::time::Duration;
 
 use stagger_core::Jitter;
 
-use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, Setting};
+use crate::entry::{Entry, EntryKind, Found, Limit, Remark, RemarkKind, Setting, Settings};
 use crate::fields::{shortened, whole};
 use crate::format::Format;
 use crate::tree::placeholders::{self, Filled, Syntax};
@@ -157,36 +157,62 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
         }
         Some(_) => {}
     }
-    let delay = unit.length(&["RestartSec"], &mut entry.remarks).flat_or(Limit::At(RESTART_DELAY));
-    let delay = match delay.value {
-        Limit::At(length) => delay.map(|_| length),
+    refused(&unit, &mut entry.remarks);
+    let remarks = &mut entry.remarks;
+    let delay = unit.length(&["RestartSec"], remarks).flat_or(Limit::At(RESTART_DELAY));
+    let steps = unit.count(&["RestartSteps"], remarks);
+    let longest = unit.length(&["RestartMaxDelaySec"], remarks);
+    let delay = match (delay.value, longest) {
+        (Limit::Unknown, _) | (_, Found::Unknown(_)) => {
+            entry.settings.attempts = Some(Setting { value: Limit::Unknown, ..delay.map(|_| Limit::Unknown) });
+            return vec![entry];
+        }
+        (own, Found::Known(Setting { value: Limit::At(longest), origin })) if own.at().is_none_or(|own| own > longest) => {
+            let text = "RestartMaxDelaySec= is shorter, and systemd takes it in its place";
+            remarks.extend(unit.last(&["RestartSec"]).map(|found| remark(found, RemarkKind::NoEffect, text)));
+            Setting { value: longest, origin }
+        }
+        (Limit::At(length), _) => delay.map(|_| length),
         // It waits without end, which is no restart.
-        Limit::None => {
+        (Limit::None, _) => {
             entry.settings.attempts = Some(delay.map(|_| Limit::At(1)));
             return vec![entry];
         }
-        Limit::Unknown => {
-            entry.settings.attempts = Some(delay.map(|_| Limit::Unknown));
-            return vec![entry];
-        }
     };
-    growth(&mut entry, delay, &unit);
+    if longest.span().is_some() && steps.is_unknown() {
+        // Whether it grows is not known, and so is whether the limit is reached.
+        entry.settings.base = Some(delay);
+        entry.settings.attempts = Some(delay.map(|_| Limit::Unknown));
+        return vec![entry];
+    }
+    growth(&mut entry, delay, &unit, steps, longest);
     start_limit(&mut entry, &unit, delay.value);
     vec![entry]
 }
 
-/// Reads `RestartSteps=` and `RestartMaxDelaySec=`, which have an effect only together.
-fn growth(entry: &mut Entry, delay: Setting<Duration>, unit: &Unit<'_>) {
-    let remarks = &mut entry.remarks;
-    let number = unit.count(&["RestartSteps"], remarks);
-    let limit = unit.length(&["RestartMaxDelaySec"], remarks);
-    if number.span().is_some() && limit.is_unknown() || limit.span().is_some() && number.is_unknown() {
-        // Whether it grows is not known.
-        entry.settings.base = Some(delay);
-        return;
+/// Says that systemd refuses a unit for what it starts again.
+fn refused(unit: &Unit<'_>, remarks: &mut Vec<Remark>) {
+    let is_type = |found: &&Assignment<'_>| found.section == "Service" && found.name == "Type";
+    let Some(restart) = unit.last(&["Restart"]) else { return };
+    if unit.assignments.iter().filter(is_type).last().is_some_and(|found| found.value == "oneshot")
+        && matches!(&*restart.value, "always" | "on-success")
+    {
+        let text = "systemd refuses a unit of Type=oneshot that is started again after success";
+        remarks.push(remark(restart, RemarkKind::Invalid, text));
     }
-    let number = number.known().filter(|steps| steps.value > 0);
-    let limit = limit.known().and_then(|longest| Some(Setting { value: longest.value.at()?, origin: longest.origin }));
+}
+
+/// Reads `RestartSteps=` and `RestartMaxDelaySec=`, which have an effect only together.
+fn growth(
+    entry: &mut Entry,
+    delay: Setting<Duration>,
+    unit: &Unit<'_>,
+    steps: Found<u32>,
+    longest: Found<Limit<Duration>>,
+) {
+    let remarks = &mut entry.remarks;
+    let number = steps.known().filter(|steps| steps.value > 0);
+    let limit = longest.known().and_then(|longest| Some(Setting { value: longest.value.at()?, origin: longest.origin }));
     let (steps, longest) = (unit.last(&["RestartSteps"]), unit.last(&["RestartMaxDelaySec"]));
     match (number, limit) {
         (Some(number), Some(limit)) if limit.value > delay.value && !delay.value.is_zero() => {
@@ -204,7 +230,7 @@ fn growth(entry: &mut Entry, delay: Setting<Duration>, unit: &Unit<'_>) {
                 remark(found, RemarkKind::NoEffect, "has an effect only together with RestartMaxDelaySec=")
             }))
         }
-        (None, Some(_)) => remarks.extend(longest.map(|found| {
+        (None, Some(limit)) if limit.value > delay.value => remarks.extend(longest.map(|found| {
             remark(found, RemarkKind::NoEffect, "has an effect only together with RestartSteps= above 0")
         })),
         _ => {}
@@ -238,7 +264,7 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
     // the interval.
     let is_reached = match window {
         Limit::At(window) if window.is_zero() => false,
-        Limit::At(window) => starts > 0 && delay.saturating_mul(starts) < window,
+        Limit::At(window) => starts > 0 && waits(&entry.settings, delay, starts, window) < window,
         Limit::None | Limit::Unknown => starts > 0,
     };
     if starts == 0 || window == Limit::At(Duration::ZERO) {
@@ -253,6 +279,24 @@ fn start_limit(entry: &mut Entry, unit: &Unit<'_>, delay: Duration) {
             "the start limit is never reached: {starts} starts do not fall into its interval, because each waits"
         ));
     }
+}
+
+/// Returns how long so many delays are together, or that they are longer than a window.
+fn waits(settings: &Settings, first: Duration, number: u32, window: Duration) -> Duration {
+    let factor = Setting::value_or(settings.multiplier, 1.0);
+    if factor <= 1.0 {
+        return first.saturating_mul(number);
+    }
+    let longest = Setting::value_or(settings.cap, Limit::None).at().unwrap_or(Duration::MAX).as_secs_f64();
+    let (mut sum, mut delay) = (0.0, first.as_secs_f64());
+    for _ in 0..number {
+        sum += delay;
+        delay = (delay * factor).min(longest);
+        if sum > window.as_secs_f64() {
+            break;
+        }
+    }
+    Duration::try_from_secs_f64(sum).unwrap_or(Duration::MAX)
 }
 
 /// Returns whether a text is a unit: it has a section of one.

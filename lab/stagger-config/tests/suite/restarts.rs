@@ -51,6 +51,45 @@ fn steps_of_systemd_need_their_longest_delay() {
 }
 
 #[test]
+fn each_setting_of_a_unit_does_what_its_row_says() {
+    let plain = "multiplier=1* jitter=none*";
+    for (service, wanted, wrong) in [
+        ("Restart=on-watchdog\n", format!("attempts=5* base=100ms* {plain}"), 0),
+        ("Type=oneshot\nRestart=on-failure\n", format!("attempts=5* base=100ms* {plain}"), 0),
+        ("Type=oneshot\nRestart=always\n", format!("attempts=5* base=100ms* {plain}"), 1),
+        ("Restart=on-success\nType=oneshot\n", format!("attempts=5* base=100ms* {plain}"), 1),
+        ("Restart=always\nRestartSec=0\n", format!("attempts=5* base=0ns {plain}"), 0),
+        ("Restart=always\nRestartSec=infinity\n", "attempts=1".to_owned(), 0),
+        // The longest delay replaces a longer one, also if nothing grows.
+        ("Restart=always\nRestartSec=1min\nRestartMaxDelaySec=1s\n", format!("attempts=5* base=1s {plain}"), 1),
+        ("Restart=always\nRestartSec=infinity\nRestartMaxDelaySec=1s\n", format!("attempts=5* base=1s {plain}"), 1),
+        ("Restart=always\nRestartSteps=0\nRestartMaxDelaySec=1s\n", format!("attempts=5* base=100ms* {plain}"), 1),
+        ("Restart=always\nRestartSteps=3\nRestartMaxDelaySec=infinity\n", format!("attempts=5* base=100ms* {plain}"), 1),
+        // Delays of 1, 2, 4, 8 and 16 s do not fall into 10 s, and those of 0.1 to 1.6 s do.
+        (
+            "Restart=always\nRestartSec=1s\nRestartSteps=4\nRestartMaxDelaySec=16s\n",
+            "attempts=none* base=1s cap=16s multiplier=2 jitter=none*".to_owned(),
+            0,
+        ),
+        (
+            "Restart=always\nRestartSteps=4\nRestartMaxDelaySec=1600ms\n",
+            "attempts=5* base=100ms* cap=1.6s multiplier=2 jitter=none*".to_owned(),
+            0,
+        ),
+        ("Restart=always\nRestartSteps=${N}\nRestartMaxDelaySec=16s\n", "attempts=unknown* base=100ms*".to_owned(), 0),
+        ("Restart=always\nRestartMaxDelaySec=${N}\n", "attempts=unknown*".to_owned(), 0),
+        ("Restart=always\nStartLimitBurst=0\n", format!("attempts=none base=100ms* {plain}"), 0),
+        ("Restart=always\nStartLimitInterval=infinity\nRestartSec=1h\n", format!("attempts=5 base=3600s {plain}"), 0),
+        ("Restart=always\nStartLimitIntervalSec=0\n", format!("attempts=5* base=100ms* {plain}"), 1),
+    ] {
+        let text = unit(service);
+        assert_eq!(described(&text)[0].split_once(": ").unwrap().1, wanted, "{service}");
+        let found = [remarks(&text, RemarkKind::Invalid), remarks(&text, RemarkKind::NoEffect)].concat();
+        assert_eq!(found.len(), wrong, "{service}: {found:?}");
+    }
+}
+
+#[test]
 fn services_of_compose_restart_for_ever_unless_a_number_is_given() {
     let text = r#"x-base: &base {restart: unless-stopped}
 services:
