@@ -43,17 +43,6 @@ const SYSTEMD: Units = &[
     ("y", 31_557_600e9),
 ];
 
-const NGINX: Units = &[
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("m", 60e9),
-    ("h", 3_600e9),
-    ("d", 86_400e9),
-    ("w", 604_800e9),
-    ("M", 2_592_000e9),
-    ("y", 31_536_000e9),
-];
-
 const HAPROXY: Units = &[("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9), ("d", 86_400e9)];
 
 const SPRING: Units =
@@ -135,9 +124,33 @@ pub(crate) fn systemd(text: &str) -> Option<Duration> {
     if is_whole { sum(text, SYSTEMD, Bare::Anywhere(1e9)) } else { None }
 }
 
-/// Parses a time of nginx: `60s`, `1m30s`, and a bare number of seconds.
+/// Parses a time of nginx: whole numbers of units that become shorter, such as `1m30s`, and a bare number of seconds at
+/// the end. Limits of time have no months and years.
 pub(crate) fn nginx(text: &str) -> Option<Duration> {
-    sum(text, NGINX, Bare::Alone(1e9))
+    const UNITS: [(&str, u64); 6] =
+        [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("ms", 1), ("m", 60_000), ("s", 1_000)];
+    let (mut rest, mut sum, mut shortest) = (text, 0_u64, u64::MAX);
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+        let number: u64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let unit = UNITS.iter().find(|(unit, _)| rest.starts_with(unit));
+        let (unit, length) = match unit {
+            Some(unit) => *unit,
+            None if rest.is_empty() => ("", 1_000),
+            None => return None,
+        };
+        if length >= shortest && !unit.is_empty() {
+            return None;
+        }
+        shortest = length;
+        sum = sum.checked_add(number.checked_mul(length)?)?;
+        rest = rest[unit.len()..].trim_start();
+    }
+    Some(Duration::from_millis(sum))
 }
 
 /// Parses a time of `HAProxy`: `5s`, and a bare number of milliseconds.
@@ -213,7 +226,18 @@ mod tests {
         ] {
             assert_eq!(ms(text, systemd), wanted, "{text}");
         }
-        for (text, wanted) in [("60", Some(60_000)), ("1m30s", Some(90_000)), ("1d", Some(86_400_000))] {
+        for (text, wanted) in [
+            ("60", Some(60_000)),
+            ("1m30s", Some(90_000)),
+            ("1m 30", Some(90_000)),
+            ("1d", Some(86_400_000)),
+            ("500ms", Some(500)),
+            ("1.5s", None),
+            ("30s1m", None),
+            ("1M", None),
+            ("", None),
+            ("99999999999999999999w", None),
+        ] {
             assert_eq!(ms(text, nginx), wanted, "{text}");
         }
         for (text, wanted) in [("5000", Some(5_000)), ("5s", Some(5_000)), ("1m", Some(60_000))] {

@@ -2,24 +2,26 @@
 //! same file may retry.
 //!
 //! Read on nginx.org: `ngx_http_proxy_module`, `ngx_stream_proxy_module`, `ngx_http_upstream_module`,
-//! `ngx_http_limit_req_module`, `ngx_http_limit_conn_module`, version 1.29.
+//! `ngx_http_limit_req_module`, `ngx_http_limit_conn_module`; and in `ngx_http_upstream.c`,
+//! `ngx_http_upstream_round_robin.c` and `ngx_parse.c`, version 1.29.
 //!
 //! | field | default | 0 | ignored | refused |
 //! |---|---|---|---|---|
-//! | `proxy_next_upstream` | `error timeout` | `off`: one try | with one server | |
+//! | `proxy_next_upstream` | `error timeout` | `off`: one try | with one server | other words |
 //! | `proxy_next_upstream_tries` | as many as the group has servers | 0: the same | with one server | no whole number |
 //! | `proxy_next_upstream_timeout` | no limit | 0: no limit | with one server | no length |
 //! | `proxy_read_timeout` | 60 s | | in `stream` | no length |
 //! | `proxy_connect_timeout` | 60 s, of an attempt in `stream` | | | no length |
 //! | `server … down` | in use | | | |
 //!
-//! How many addresses a name has, or a variable, the file does not say: the tries are not known.
+//! How many addresses a name has, or a variable, the file does not say: the tries are not known. A name in a group is
+//! counted once, with a note. A length has no fraction, no month and no year.
 
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
 
 use crate::entry::{Entry, EntryKind, Found, Limit, Origin, Remark, RemarkKind, RetryBudget, Setting};
-use crate::fields::{shortened, whole};
+use crate::fields::shortened;
 use crate::format::Format;
 use crate::tree::Directive;
 use crate::tree::placeholders::{self, Filled, Syntax};
@@ -40,6 +42,7 @@ struct Group {
     servers: u32,
     /// Their addresses.
     addresses: Vec<String>,
+    is_kept_alive: bool,
     remarks: Vec<Remark>,
 }
 
@@ -127,7 +130,8 @@ fn collect_groups<'a>(found: &'a [Directive], groups: &mut Groups<'a>) {
             collect_groups(&directive.block, groups);
             continue;
         }
-        let mut group = Group { servers: 0, addresses: Vec::new(), remarks: Vec::new() };
+        let is_kept_alive = directive.block.iter().any(|inner| inner.name() == "keepalive");
+        let mut group = Group { servers: 0, addresses: Vec::new(), is_kept_alive, remarks: Vec::new() };
         for server in directive.block.iter().filter(|inner| inner.name() == "server") {
             let has = |word: &str| server.words.iter().skip(2).any(|other| other == word);
             if !has("down") {
@@ -187,7 +191,7 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     let remarks = &mut entry.remarks;
     let named = |suffix: &str| applying(above, &format!("{module}_{suffix}"));
     let mut length = |suffix: &str| match named(suffix) {
-        Some(found) => value(found, "a length of time, such as 60s", units::nginx, remarks),
+        Some(found) => value(found, "a length of time, such as 60s: nginx does not start", units::nginx, remarks),
         None => Found::Absent,
     };
     // A server of streams waits for data as long as its clients do; of an attempt, it limits the connecting.
@@ -205,6 +209,15 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     };
     let mut are_known = true;
     for word in &words {
+        let is_plain = placeholders::filled(word, Syntax::Shell) == Filled::Plain;
+        if is_plain && !is_condition(word, module, is_stream) {
+            remarks.extend(conditions.map(|found| Remark {
+                kind: RemarkKind::Invalid,
+                path: found.name().to_owned(),
+                span: found.span,
+                text: format!("`{}` is no condition here: nginx does not start", shortened(word)),
+            }));
+        }
         if placeholders::filled(word, Syntax::Shell) != Filled::Plain {
             are_known = false;
             let (kind, text) = placeholders::said(word, false);
@@ -212,7 +225,7 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         }
     }
     let tries = match named("next_upstream_tries") {
-        Some(found) => value(found, "a whole number of 0 or more", whole, remarks),
+        Some(found) => value(found, "a whole number of 0 or more: nginx does not start", |text| text.parse().ok(), remarks),
         None => Found::Absent,
     };
     // 0 is no limit.
@@ -223,12 +236,18 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     if let Some(group) = group {
         remarks.extend(group.remarks.iter().cloned());
         servers = Some(group.servers.max(1));
+        if group.addresses.iter().any(|address| unknown_number(address).is_some()) {
+            remarks.push(note("a server with a name counts once for each of its addresses, which the file does not say"));
+        }
+        if group.is_kept_alive && group.servers <= 1 {
+            remarks.push(note("a kept connection that fails is replaced by a new one, which is no try of its own"));
+        }
     } else if let Some(why) = unknown_number(host) {
         remarks.push(note(why));
         servers = None;
     }
     let attempts = match (servers, tries) {
-        _ if words == ["off"] => Limit::At(1),
+        _ if words.contains(&"off") => Limit::At(1),
         (Some(1), _) | (_, Found::Known(Setting { value: 1, .. })) => Limit::At(1),
         _ if !are_known => Limit::Unknown,
         (Some(servers), Found::Known(tries)) => Limit::At(servers.min(tries.value)),
@@ -245,6 +264,11 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     if attempts != Limit::At(1) {
         let unless_zero = |length: Duration| if length.is_zero() { Limit::None } else { Limit::At(length) };
         entry.settings.timeout = Some(overall.map(unless_zero).flat_or(Limit::None));
+        if let Some(found) = named("next_upstream_timeout").filter(|_| overall.known().is_some_and(|all| !all.value.is_zero())) {
+            let text = "passes a request on no later, and ends no attempt".to_owned();
+            let path = found.name().to_owned();
+            entry.remarks.push(Remark { kind: RemarkKind::Note, path, span: found.span, text });
+        }
         entry.settings.base = Some(Setting::default(Duration::ZERO));
         entry.settings.jitter = Some(Setting::default(stagger_core::Jitter::None));
         entry.settings.budget = Some(Setting::default(RetryBudget::Unlimited));
@@ -264,6 +288,20 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         }
     }
     entry
+}
+
+/// Returns whether a word is a condition of a module.
+fn is_condition(word: &str, module: &str, is_stream: bool) -> bool {
+    match word {
+        "on" => is_stream,
+        "off" => true,
+        _ if is_stream => false,
+        "error" | "timeout" | "invalid_header" | "non_idempotent" | "http_500" | "http_503" | "http_403" | "http_404"
+        | "http_429" => true,
+        "http_502" | "http_504" => matches!(module, "proxy" | "grpc"),
+        "updating" => module != "grpc",
+        _ => false,
+    }
 }
 
 /// Reads the argument of a directive.
