@@ -175,3 +175,58 @@ fn retriers_of_a_state_machine_are_read_at_every_depth() {
         ],
     );
 }
+
+#[test]
+fn each_field_of_a_retrier_does_what_its_row_says() {
+    let machine = |kind: &str, state: &str, retrier: &str, top: &str| {
+        format!(
+            "{{\"StartAt\": \"A\", {top} \"States\": {{\"A\": {{\"Type\": \"{kind}\", {state} \"Retry\": [{{\"ErrorEquals\": [\"E\"] \
+             {retrier}}}]}}}}}}"
+        )
+    };
+    let task = |retrier: &str| machine("Task", "", retrier, "");
+    let within = |state: &str| machine("Task", state, "", "");
+    let grows = "base=1s* cap=none* multiplier=2* jitter=none*";
+    let each = "each=none*";
+    for (text, wanted, refused) in [
+        (task(""), format!("attempts=4* {grows} {each}"), 0),
+        // One without retries says nothing about the limits of the others.
+        (task(", \"MaxAttempts\": 0"), "attempts=1".to_owned(), 0),
+        (task(", \"MaxAttempts\": 1.5"), format!("attempts=unknown {grows} {each}"), 1),
+        (task(", \"IntervalSeconds\": 3"), format!("attempts=4* base=3s cap=none* multiplier=2* jitter=none* {each}"), 0),
+        (task(", \"IntervalSeconds\": 0"), format!("attempts=4* cap=none* multiplier=2* jitter=none* {each}"), 1),
+        (task(", \"IntervalSeconds\": 0.5"), format!("attempts=4* cap=none* multiplier=2* jitter=none* {each}"), 1),
+        (task(", \"BackoffRate\": 1"), format!("attempts=4* base=1s* cap=none* multiplier=1 jitter=none* {each}"), 0),
+        (task(", \"BackoffRate\": 0.9"), format!("attempts=4* base=1s* cap=none* jitter=none* {each}"), 1),
+        (task(", \"MaxDelaySeconds\": 9"), format!("attempts=4* base=1s* cap=9s multiplier=2* jitter=none* {each}"), 0),
+        (task(", \"MaxDelaySeconds\": 0"), format!("attempts=4* base=1s* cap=unknown multiplier=2* jitter=none* {each}"), 1),
+        (task(", \"JitterStrategy\": \"FULL\""), format!("attempts=4* base=1s* cap=none* multiplier=2* jitter=full {each}"), 0),
+        (task(", \"JitterStrategy\": \"HALF\""), format!("attempts=4* base=1s* cap=none* multiplier=2* {each}"), 1),
+        (within("\"TimeoutSeconds\": 5,"), format!("attempts=4* {grows} each=5s"), 0),
+        (within("\"TimeoutSeconds\": 0,"), format!("attempts=4* {grows} each=unknown"), 1),
+        (within("\"TimeoutSeconds\": \"{% $t %}\","), format!("attempts=4* {grows} each=unknown"), 0),
+        (within("\"TimeoutSecondsPath\": \"$.t\","), format!("attempts=4* {grows} each=unknown"), 0),
+        (machine("Task", "", "", "\"TimeoutSeconds\": 60,"), format!("attempts=4* {grows} {each} all=60s"), 0),
+        (machine("Parallel", "", "", ""), format!("attempts=4* {grows}"), 0),
+        (machine("Map", "\"TimeoutSeconds\": 5,", "", ""), format!("attempts=4* {grows}"), 1),
+        (machine("Choice", "", "", ""), format!("attempts=4* {grows}"), 1),
+        (task("").replace("[\"E\"]", "[\"States.ALL\"]"), format!("attempts=4* {grows} {each} unsafe"), 0),
+        (task("").replace("[\"E\"]", "[\"States.ALL\", \"E\"]"), format!("attempts=4* {grows} {each} unsafe"), 1),
+    ] {
+        assert_eq!(described(&text)[0].split_once(": ").unwrap().1, wanted, "{text}");
+        let found = remarks(&text, RemarkKind::Invalid);
+        assert_eq!(found.len(), refused, "{text}: {found:?}");
+    }
+    let first = task("").replace("[{\"Error", "[{\"ErrorEquals\": [\"States.ALL\"]}, {\"Error");
+    assert_eq!(remarks(&first, RemarkKind::Invalid).len(), 1, "{first}");
+    // The items of a distributed map are executions of their own.
+    let map = |mode: &str| {
+        format!(
+            "{{\"StartAt\": \"M\", \"TimeoutSeconds\": 60, \"States\": {{\"M\": {{\"Type\": \"Map\", \"ItemProcessor\": \
+             {{\"ProcessorConfig\": {{\"Mode\": \"{mode}\"}}, {}}}}}}}",
+            &task("")[1..]
+        )
+    };
+    assert!(described(&map("INLINE"))[0].ends_with("all=60s"), "{:?}", described(&map("INLINE")));
+    assert!(described(&map("DISTRIBUTED"))[0].ends_with("each=none*"), "{:?}", described(&map("DISTRIBUTED")));
+}
