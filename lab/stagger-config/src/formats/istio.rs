@@ -127,7 +127,8 @@ fn route(object: &Object<'_>, at: usize, route: &Node, entries: &mut Vec<Entry>)
 
 /// Reads a length of time, of which Istio takes whole milliseconds.
 fn length(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
-    let parse = |text: &str| units::go(text).filter(|length| !length.is_zero() && length.subsec_nanos() % 1_000_000 == 0);
+    let parse =
+        |text: &str| units::go(text).filter(|length| !length.is_zero() && length.subsec_nanos() % 1_000_000 == 0);
     field.parse(remarks, "a length of whole milliseconds, such as 10s, and the webhook refuses it", parse)
 }
 
@@ -136,7 +137,8 @@ fn is_status(word: &str) -> bool {
     let code = word.strip_prefix('+').unwrap_or(word);
     matches!(
         code.parse::<u16>(),
-        Ok(100..=103
+        Ok(
+            100..=103
             | 200..=208
             | 226
             | 300..=305
@@ -150,7 +152,8 @@ fn is_status(word: &str) -> bool {
             | 451
             | 500..=508
             | 510
-            | 511)
+            | 511,
+        )
     )
 }
 
@@ -224,9 +227,9 @@ fn limits(object: &Object<'_>, entries: &mut Vec<Entry>) {
     let whole = spec.get("trafficPolicy");
     if let Some(policy) = whole {
         let path = format!("{}.trafficPolicy", object.path());
-        limit(path.clone(), policy, Inherited::NOTHING, entries);
+        limit(&path, policy, Inherited::NOTHING, entries);
         for (path, port) in ports(path, policy) {
-            limit(path, port, Inherited::NOTHING, entries);
+            limit(&path, port, Inherited::NOTHING, entries);
         }
     }
     for (at, subset) in spec.get("subsets").map(Node::items).unwrap_or_default().iter().enumerate() {
@@ -234,9 +237,9 @@ fn limits(object: &Object<'_>, entries: &mut Vec<Entry>) {
         let path = format!("{}.subsets[{at}].trafficPolicy", object.path());
         let of = |name: &str| whole.and_then(|whole| whole.get(name));
         let inherited = Inherited { pool: of("connectionPool"), budget: of("retryBudget") };
-        limit(path.clone(), policy, inherited, entries);
+        limit(&path, policy, inherited, entries);
         for (path, port) in ports(path, policy) {
-            limit(path, port, Inherited { pool: None, budget: inherited.budget }, entries);
+            limit(&path, port, Inherited { pool: None, budget: inherited.budget }, entries);
         }
     }
 }
@@ -258,8 +261,8 @@ impl Inherited<'_> {
     const NOTHING: Self = Self { pool: None, budget: None };
 }
 
-fn limit(path: String, policy: &Node, inherited: Inherited<'_>, entries: &mut Vec<Entry>) {
-    let mut entry = Entry::new(Format::Istio, EntryKind::Limit, path.clone(), policy.span);
+fn limit(path: &str, policy: &Node, inherited: Inherited<'_>, entries: &mut Vec<Entry>) {
+    let mut entry = Entry::new(Format::Istio, EntryKind::Limit, path, policy.span);
     let remarks = &mut entry.remarks;
     let mut budget = Some(Setting::default(RetryBudget::Unlimited));
     let pool = policy.get("connectionPool").or(inherited.pool);
@@ -273,9 +276,10 @@ fn limit(path: String, policy: &Node, inherited: Inherited<'_>, entries: &mut Ve
         budget = retries.or(RetryBudget::Unlimited);
     }
     let is_port = path.ends_with(']');
-    let own = Fields::of(policy, path.clone()).take("retryBudget");
+    let own = Fields::of(policy, path).take("retryBudget");
     if let Some(own) = own.as_ref().filter(|_| is_port) {
-        remarks.push(own.remark(RemarkKind::NoEffect, "Istio knows no such field of a port; write it beside the ports"));
+        remarks
+            .push(own.remark(RemarkKind::NoEffect, "Istio knows no such field of a port; write it beside the ports"));
     }
     let of_whole = |node| Field { path: format!("{path}.retryBudget"), key_span: policy.span, node };
     if let Some(field) = own.filter(|_| !is_port).or(inherited.budget.map(of_whole)) {

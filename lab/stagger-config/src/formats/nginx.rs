@@ -225,7 +225,9 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         }
     }
     let tries = match named("next_upstream_tries") {
-        Some(found) => value(found, "a whole number of 0 or more: nginx does not start", |text| text.parse().ok(), remarks),
+        Some(found) => {
+            value(found, "a whole number of 0 or more: nginx does not start", |text| text.parse().ok(), remarks)
+        }
         None => Found::Absent,
     };
     // 0 is no limit.
@@ -237,7 +239,8 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
         remarks.extend(group.remarks.iter().cloned());
         servers = Some(group.servers.max(1));
         if group.addresses.iter().any(|address| unknown_number(address).is_some()) {
-            remarks.push(note("a server with a name counts once for each of its addresses, which the file does not say"));
+            remarks
+                .push(note("a server with a name counts once for each of its addresses, which the file does not say"));
         }
         if group.is_kept_alive && group.servers <= 1 {
             remarks.push(note("a kept connection that fails is replaced by a new one, which is no try of its own"));
@@ -264,7 +267,9 @@ fn passed(pass: &Directive, module: &str, above: &[Block<'_>], path: &[String], 
     if attempts != Limit::At(1) {
         let unless_zero = |length: Duration| if length.is_zero() { Limit::None } else { Limit::At(length) };
         entry.settings.timeout = Some(overall.map(unless_zero).flat_or(Limit::None));
-        if let Some(found) = named("next_upstream_timeout").filter(|_| overall.known().is_some_and(|all| !all.value.is_zero())) {
+        if let Some(found) =
+            named("next_upstream_timeout").filter(|_| overall.known().is_some_and(|all| !all.value.is_zero()))
+        {
             let text = "passes a request on no later, and ends no attempt".to_owned();
             let path = found.name().to_owned();
             entry.remarks.push(Remark { kind: RemarkKind::Note, path, span: found.span, text });
@@ -296,8 +301,8 @@ fn is_condition(word: &str, module: &str, is_stream: bool) -> bool {
         "on" => is_stream,
         "off" => true,
         _ if is_stream => false,
-        "error" | "timeout" | "invalid_header" | "non_idempotent" | "http_500" | "http_503" | "http_403" | "http_404"
-        | "http_429" => true,
+        "error" | "timeout" | "invalid_header" | "non_idempotent" | "http_500" | "http_503" | "http_403"
+        | "http_404" | "http_429" => true,
         "http_502" | "http_504" => matches!(module, "proxy" | "grpc"),
         "updating" => module != "grpc",
         _ => false,

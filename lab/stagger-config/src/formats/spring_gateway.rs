@@ -7,7 +7,7 @@
 //! |---|---|---|---|---|
 //! | `retries` | 3 | | | 0 |
 //! | `methods` | GET | | | |
-//! | `backoff` | none: at once | | by a gateway for servlets | |
+//! | `backoff` | none: at once | | by a gateway for servlets before 5.0.3 | |
 //! | `firstBackoff` | 5 ms | | | no length; 0 |
 //! | `maxBackoff` | no limit | | | no length; below `firstBackoff` |
 //! | `factor` | 2 | as 1 | | no whole number |
@@ -97,7 +97,13 @@ fn filters<'a>(gateway: &'a Node, path: &str) -> Vec<Filter<'a>> {
         found.extend(items.into_iter().map(|(path, node)| Filter { path, node, route }));
     };
     add(fields.take("defaultFilters"), None);
-    for (path, route) in fields.take("routes").map(|field| field.items()).unwrap_or_default() {
+    let mut routes = fields.take("routes").map(|field| field.items()).unwrap_or_default();
+    // By name, in a gateway for servlets.
+    if let Some(named) = fields.take("routesMap") {
+        let members = named.node.members().iter();
+        routes.extend(members.map(|member| (format!("{}.{}", named.path, member.key), &member.node)));
+    }
+    for (path, route) in routes {
         add(Fields::of(route, path).take("filters"), Some(route));
     }
     found
@@ -204,8 +210,11 @@ fn arguments_of(mut fields: Fields<'_>, server: Server, entry: &mut Entry) {
             settings.attempts = settings.attempts.map(|attempts| attempts.map(|_| Limit::Unknown));
         }
         for name in ["backoff", "jitter", "timeout", "statuses"] {
-            let text = "the filter for servlets has no such argument, but from 5.0 on for a backoff";
-            remarks.extend(fields.take(name).map(|field| field.remark(RemarkKind::NoEffect, text)));
+            let (kind, text) = match (name, server) {
+                ("backoff", Server::Servlet) => (RemarkKind::Unmapped, "is read from version 5.0.3 on"),
+                _ => (RemarkKind::NoEffect, "the filter for servlets has no such argument"),
+            };
+            remarks.extend(fields.take(name).map(|field| field.remark(kind, text)));
         }
     } else {
         settings.attempts = Some(retries.retries_or(RETRIES));

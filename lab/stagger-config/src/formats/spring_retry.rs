@@ -146,11 +146,22 @@ const CONSUMER: Place = Place {
     note: "retries within the consumer; the binder may deliver the message again after it",
 };
 
-/// Places where properties look as if they had an effect.
+/// Places where properties look as if they had an effect, and what has one.
 const WRONG: [(&[&str], &str); 3] = [
-    (&["spring", "rabbitmq", "listener", "retry"], "spring.rabbitmq.listener.simple.retry or .direct.retry"),
-    (&["spring", "rabbitmq", "retry"], "spring.rabbitmq.listener.simple.retry or spring.rabbitmq.template.retry"),
-    (&["spring", "kafka", "listener", "retry"], "spring.kafka.retry.topic"),
+    (
+        &["spring", "rabbitmq", "listener", "retry"],
+        "Spring Boot has no properties of this name since 2.0: spring.rabbitmq.listener.simple.retry or .direct.retry \
+         have an effect",
+    ),
+    (
+        &["spring", "rabbitmq", "retry"],
+        "Spring Boot has no properties of this name: spring.rabbitmq.listener.simple.retry or \
+         spring.rabbitmq.template.retry have an effect",
+    ),
+    (
+        &["spring", "kafka", "listener", "retry"],
+        "Spring Boot has no properties of this name: spring.kafka.retry.topic has an effect",
+    ),
 ];
 
 pub(crate) fn is_application(root: &Node) -> bool {
@@ -170,10 +181,9 @@ pub(crate) fn read(root: &Node) -> Vec<Entry> {
             None => entries.extend(read_place(place, root, vec![Fields::of(node, path)])),
         }
     }
-    for (path, right) in WRONG {
+    for (path, text) in WRONG {
         let Some(node) = root.at(path) else { continue };
-        let text = format!("Spring Boot has no properties of this name: {right} have an effect");
-        entries.push(without_effect(node, path.join("."), &text));
+        entries.push(without_effect(node, path.join("."), text));
     }
     for sources in consumers(root) {
         entries.extend(read_place(&CONSUMER, root, sources));

@@ -82,11 +82,7 @@ fn states(machine: &Node, path: &str, overall: Found<Duration>, entries: &mut Ve
 }
 
 /// Reads the limit of an attempt, which tasks alone have; `None` if the state has none of its own.
-fn timeout(
-    fields: &mut Fields<'_>,
-    kind: Option<&str>,
-    remarks: &mut Vec<Remark>,
-) -> Option<Setting<Limit<Duration>>> {
+fn timeout(fields: &mut Fields<'_>, kind: Option<&str>, remarks: &mut Vec<Remark>) -> Option<Setting<Limit<Duration>>> {
     let (own, path) = (fields.take("TimeoutSeconds"), fields.take("TimeoutSecondsPath"));
     if kind.is_some_and(|kind| kind != "Task") {
         let found = [own, path].into_iter().flatten();
@@ -106,12 +102,7 @@ fn positive(field: &Field<'_>, remarks: &mut Vec<Remark>) -> Found<Duration> {
     field.positive(remarks).map(|seconds| Duration::from_secs(seconds.into()))
 }
 
-fn read_retrier(
-    retrier: &Node,
-    path: String,
-    timeout: Option<Setting<Limit<Duration>>>,
-    is_last: bool,
-) -> Entry {
+fn read_retrier(retrier: &Node, path: String, timeout: Option<Setting<Limit<Duration>>>, is_last: bool) -> Entry {
     let mut fields = Fields::of(retrier, path);
     let mut entry = Entry::new(Format::StepFunctions, EntryKind::Step, fields.path.clone(), retrier.span);
     let remarks = &mut entry.remarks;

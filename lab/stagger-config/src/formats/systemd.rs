@@ -167,7 +167,9 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
             entry.settings.attempts = Some(Setting { value: Limit::Unknown, ..delay.map(|_| Limit::Unknown) });
             return vec![entry];
         }
-        (own, Found::Known(Setting { value: Limit::At(longest), origin })) if own.at().is_none_or(|own| own > longest) => {
+        (own, Found::Known(Setting { value: Limit::At(longest), origin }))
+            if own.at().is_none_or(|own| own > longest) =>
+        {
             let text = "RestartMaxDelaySec= is shorter, and systemd takes it in its place";
             remarks.extend(unit.last(&["RestartSec"]).map(|found| remark(found, RemarkKind::NoEffect, text)));
             Setting { value: longest, origin }
@@ -194,7 +196,7 @@ pub(crate) fn read(text: &str) -> Vec<Entry> {
 fn refused(unit: &Unit<'_>, remarks: &mut Vec<Remark>) {
     let is_type = |found: &&Assignment<'_>| found.section == "Service" && found.name == "Type";
     let Some(restart) = unit.last(&["Restart"]) else { return };
-    if unit.assignments.iter().filter(is_type).last().is_some_and(|found| found.value == "oneshot")
+    if unit.assignments.iter().rfind(is_type).is_some_and(|found| found.value == "oneshot")
         && matches!(&*restart.value, "always" | "on-success")
     {
         let text = "systemd refuses a unit of Type=oneshot that is started again after success";
@@ -212,7 +214,8 @@ fn growth(
 ) {
     let remarks = &mut entry.remarks;
     let number = steps.known().filter(|steps| steps.value > 0);
-    let limit = longest.known().and_then(|longest| Some(Setting { value: longest.value.at()?, origin: longest.origin }));
+    let limit =
+        longest.known().and_then(|longest| Some(Setting { value: longest.value.at()?, origin: longest.origin }));
     let (steps, longest) = (unit.last(&["RestartSteps"]), unit.last(&["RestartMaxDelaySec"]));
     match (number, limit) {
         (Some(number), Some(limit)) if limit.value > delay.value && !delay.value.is_zero() => {

@@ -316,6 +316,10 @@ fn each_argument_of_the_gateway_does_what_its_row_says() {
         assert_eq!(settings, wanted, "{lines:?}");
         assert_eq!(found, wrong, "{lines:?}");
     }
+    let named = "spring.cloud.gateway.server.webmvc.routes-map.a.filters[0]=Retry=3,,POST\n";
+    assert!(described(named)[0].ends_with("unsafe"), "{:?}", described(named));
+    let backoff = at("server.webmvc.", "backoff.factor=2").join("\n");
+    assert_eq!(remarks(&backoff, RemarkKind::NoEffect), [""; 0]);
     let unknown = read("spring.cloud.gateway.routes[0].filters[0]=Retry=2,,${M}\n", None).unwrap();
     assert_eq!(unknown[0].may_repeat_unsafe, None);
 }

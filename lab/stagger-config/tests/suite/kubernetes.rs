@@ -52,7 +52,9 @@ items:
 #[test]
 fn each_field_of_a_job_does_what_its_row_says() {
     let job = |fields: &str, policy: &str| {
-        format!("apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec: {{{fields}template: {{spec: {{{policy}}}}}}}\n")
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec: {{{fields}template: {{spec: {{{policy}}}}}}}\n"
+        )
     };
     let never = "restartPolicy: Never";
     let pods = "base=10s* cap=600s* multiplier=2* jitter=none*";
@@ -102,7 +104,12 @@ fn each_field_of_a_probe_does_what_its_row_says() {
         ),
         ("containers", "livenessProbe: {periodSeconds: -1}", "attempts=3* each=1s*".to_owned(), 1),
         ("containers", "livenessProbe: {timeoutSeconds: -1}", format!("attempts=3* base=10s* {rest} each=unknown"), 1),
-        ("containers", "livenessProbe: {failureThreshold: -1}", format!("attempts=unknown base=10s* {rest} each=1s*"), 1),
+        (
+            "containers",
+            "livenessProbe: {failureThreshold: -1}",
+            format!("attempts=unknown base=10s* {rest} each=1s*"),
+            1,
+        ),
         ("containers", "livenessProbe: {successThreshold: 2}", plain.clone(), 1),
         ("containers", "startupProbe: {successThreshold: 2}", plain.clone(), 1),
         ("containers", "livenessProbe: {successThreshold: 1}", plain.clone(), 0),
@@ -193,14 +200,26 @@ fn each_field_of_a_retrier_does_what_its_row_says() {
         // One without retries says nothing about the limits of the others.
         (task(", \"MaxAttempts\": 0"), "attempts=1".to_owned(), 0),
         (task(", \"MaxAttempts\": 1.5"), format!("attempts=unknown {grows} {each}"), 1),
-        (task(", \"IntervalSeconds\": 3"), format!("attempts=4* base=3s cap=none* multiplier=2* jitter=none* {each}"), 0),
+        (
+            task(", \"IntervalSeconds\": 3"),
+            format!("attempts=4* base=3s cap=none* multiplier=2* jitter=none* {each}"),
+            0,
+        ),
         (task(", \"IntervalSeconds\": 0"), format!("attempts=4* cap=none* multiplier=2* jitter=none* {each}"), 1),
         (task(", \"IntervalSeconds\": 0.5"), format!("attempts=4* cap=none* multiplier=2* jitter=none* {each}"), 1),
         (task(", \"BackoffRate\": 1"), format!("attempts=4* base=1s* cap=none* multiplier=1 jitter=none* {each}"), 0),
         (task(", \"BackoffRate\": 0.9"), format!("attempts=4* base=1s* cap=none* jitter=none* {each}"), 1),
         (task(", \"MaxDelaySeconds\": 9"), format!("attempts=4* base=1s* cap=9s multiplier=2* jitter=none* {each}"), 0),
-        (task(", \"MaxDelaySeconds\": 0"), format!("attempts=4* base=1s* cap=unknown multiplier=2* jitter=none* {each}"), 1),
-        (task(", \"JitterStrategy\": \"FULL\""), format!("attempts=4* base=1s* cap=none* multiplier=2* jitter=full {each}"), 0),
+        (
+            task(", \"MaxDelaySeconds\": 0"),
+            format!("attempts=4* base=1s* cap=unknown multiplier=2* jitter=none* {each}"),
+            1,
+        ),
+        (
+            task(", \"JitterStrategy\": \"FULL\""),
+            format!("attempts=4* base=1s* cap=none* multiplier=2* jitter=full {each}"),
+            0,
+        ),
         (task(", \"JitterStrategy\": \"HALF\""), format!("attempts=4* base=1s* cap=none* multiplier=2* {each}"), 1),
         (within("\"TimeoutSeconds\": 5,"), format!("attempts=4* {grows} each=5s"), 0),
         (within("\"TimeoutSeconds\": 0,"), format!("attempts=4* {grows} each=unknown"), 1),

@@ -52,7 +52,9 @@ fn a_virtual_service_retries_also_where_nobody_wrote_it() {
 #[test]
 fn each_field_of_a_virtual_service_does_what_its_row_says() {
     let route = |fields: &str| {
-        format!("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a}}\nspec: {{http: [{{{fields}}}]}}\n")
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a}}\nspec: {{http: [{{{fields}}}]}}\n"
+        )
     };
     let retries = |fields: &str| route(&format!("retries: {{{fields}}}"));
     let grows = "base=25ms* cap=250ms* multiplier=2* jitter=full*";
@@ -93,7 +95,8 @@ fn each_field_of_a_virtual_service_does_what_its_row_says() {
 #[test]
 fn the_settings_of_a_port_inherit_nothing_of_the_pool_of_all_ports() {
     let rule = |policy: &str, subset: &str| {
-        let subsets = if subset.is_empty() { String::new() } else { format!(", subsets: [{{trafficPolicy: {{{subset}}}}}]") };
+        let subsets =
+            if subset.is_empty() { String::new() } else { format!(", subsets: [{{trafficPolicy: {{{subset}}}}}]") };
         format!(
             "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: a}}\nspec: {{trafficPolicy: \
              {{{policy}}}{subsets}}}\n"
@@ -247,7 +250,8 @@ metadata:
 fn each_annotation_of_linkerd_does_what_its_row_says() {
     let of = |kind: &str, annotations: &str| {
         let group = if kind.ends_with("Route") { "gateway.networking.k8s.io/v1" } else { "v1" };
-        let annotations = annotations.replace("retry.", "retry.linkerd.io/").replace("all: ", "timeout.linkerd.io/request: ");
+        let annotations =
+            annotations.replace("retry.", "retry.linkerd.io/").replace("all: ", "timeout.linkerd.io/request: ");
         format!("apiVersion: {group}\nkind: {kind}\nmetadata: {{name: a, annotations: {{{annotations}}}}}\n")
     };
     let ends = "each=none* all=none* budget=(none)*";
@@ -267,10 +271,30 @@ fn each_annotation_of_linkerd_does_what_its_row_says() {
         ("Service", "retry.limit: '4'", format!("attempts=5 {cut}"), ""),
         ("Service", "retry.limit: many", format!("attempts=unknown {cut}"), "`many`"),
         ("Service", "retry.timeout: 300ms", format!("attempts=2* {timed}"), ""),
-        ("Service", "retry.limit: '1', retry.timeout: '0'", format!("attempts=2 {}", grows.replace("each=none*", "each=none")), ""),
-        ("Service", "retry.limit: '1', retry.timeout: 1.5s", format!("attempts=2 {}", grows.replace("each=none*", "each=unknown")), "1.5s"),
-        ("Service", "retry.limit: '1', retry.timeout: '5'", format!("attempts=2 {}", grows.replace("each=none*", "each=unknown")), "`5`"),
-        ("Service", "retry.limit: '1', all: 1d", format!("attempts=2 {}", grows.replace("all=none*", "all=86400s")), ""),
+        (
+            "Service",
+            "retry.limit: '1', retry.timeout: '0'",
+            format!("attempts=2 {}", grows.replace("each=none*", "each=none")),
+            "",
+        ),
+        (
+            "Service",
+            "retry.limit: '1', retry.timeout: 1.5s",
+            format!("attempts=2 {}", grows.replace("each=none*", "each=unknown")),
+            "1.5s",
+        ),
+        (
+            "Service",
+            "retry.limit: '1', retry.timeout: '5'",
+            format!("attempts=2 {}", grows.replace("each=none*", "each=unknown")),
+            "`5`",
+        ),
+        (
+            "Service",
+            "retry.limit: '1', all: 1d",
+            format!("attempts=2 {}", grows.replace("all=none*", "all=86400s")),
+            "",
+        ),
         ("HTTPRoute", "retry.http: '429'", format!("attempts=2* {grows}"), ""),
         ("GRPCRoute", "retry.grpc: unavailable", format!("attempts=2* {grows}"), ""),
         ("GRPCRoute", "retry.http: '429', retry.limit: '2'", format!("attempts=3 {grows}"), "no such annotation"),
@@ -307,7 +331,11 @@ fn a_budget_of_linkerd_is_whole_and_over_a_minute_at_most() {
         (profile("", ""), format!("attempts=none* {at_once} all=none* {default}"), ""),
         (profile("", "timeout: 0s"), format!("attempts=none* {at_once} all=none {default}"), ""),
         (profile("", "timeout: soon"), format!("attempts=none* {at_once} all=unknown {default}"), "`soon`"),
-        (profile("retryBudget: {retryRatio: 0.1}", ""), format!("attempts=none* {at_once} all=none*"), "minRetriesPerSecond"),
+        (
+            profile("retryBudget: {retryRatio: 0.1}", ""),
+            format!("attempts=none* {at_once} all=none*"),
+            "minRetriesPerSecond",
+        ),
         (
             profile(&budget("60s"), ""),
             format!("attempts=none* {at_once} all=none* budget=(10% of the requests of 60s, at least 5/s)"),

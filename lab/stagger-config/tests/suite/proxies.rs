@@ -135,7 +135,9 @@ fn each_directive_of_nginx_does_what_its_row_says() {
         format!("upstream a {{ {servers} }}\nserver {{ location / {{ {directives} proxy_pass http://a; }} }}\n")
     };
     let stream = |directives: &str| {
-        format!("stream {{ upstream a {{ server 10.0.0.1:1; server 10.0.0.2:1; }} server {{ listen 1; {directives} proxy_pass a; }} }}\n")
+        format!(
+            "stream {{ upstream a {{ server 10.0.0.1:1; server 10.0.0.2:1; }} server {{ listen 1; {directives} proxy_pass a; }} }}\n"
+        )
     };
     let three = "server 10.0.0.1; server 10.0.0.2; server 10.0.0.3;";
     let tried = "base=0ns* jitter=none* each=60s* all=none*";
@@ -153,13 +155,37 @@ fn each_directive_of_nginx_does_what_its_row_says() {
         (http(three, "proxy_next_upstream_tries 2;"), format!("attempts=2 {at_once}"), 0),
         (http(three, "proxy_next_upstream_tries 0;"), format!("attempts=3* {at_once}"), 0),
         (http(three, "proxy_next_upstream_tries 2.0;"), format!("attempts=unknown {at_once}"), 1),
-        (http(three, "proxy_next_upstream_timeout 0;"), format!("attempts=3* {}", at_once.replace("all=none*", "all=none")), 0),
-        (http(three, "proxy_next_upstream_timeout 5;"), format!("attempts=3* {}", at_once.replace("all=none*", "all=5s")), 0),
-        (http(three, "proxy_next_upstream_timeout soon;"), format!("attempts=3* {}", at_once.replace("all=none*", "all=unknown")), 1),
-        (http(three, "proxy_read_timeout 1500ms;"), format!("attempts=3* {}", at_once.replace("each=60s*", "each=1.5s")), 0),
-        (http(three, "proxy_read_timeout 1.5s;"), format!("attempts=3* {}", at_once.replace("each=60s*", "each=unknown")), 1),
+        (
+            http(three, "proxy_next_upstream_timeout 0;"),
+            format!("attempts=3* {}", at_once.replace("all=none*", "all=none")),
+            0,
+        ),
+        (
+            http(three, "proxy_next_upstream_timeout 5;"),
+            format!("attempts=3* {}", at_once.replace("all=none*", "all=5s")),
+            0,
+        ),
+        (
+            http(three, "proxy_next_upstream_timeout soon;"),
+            format!("attempts=3* {}", at_once.replace("all=none*", "all=unknown")),
+            1,
+        ),
+        (
+            http(three, "proxy_read_timeout 1500ms;"),
+            format!("attempts=3* {}", at_once.replace("each=60s*", "each=1.5s")),
+            0,
+        ),
+        (
+            http(three, "proxy_read_timeout 1.5s;"),
+            format!("attempts=3* {}", at_once.replace("each=60s*", "each=unknown")),
+            1,
+        ),
         (http(three, "proxy_connect_timeout 5s;"), format!("attempts=3* {at_once}"), 0),
-        (stream("proxy_connect_timeout 5s; proxy_read_timeout 9s;"), format!("attempts=2* {}", at_once.replace("each=60s*", "each=5s")), 0),
+        (
+            stream("proxy_connect_timeout 5s; proxy_read_timeout 9s;"),
+            format!("attempts=2* {}", at_once.replace("each=60s*", "each=5s")),
+            0,
+        ),
         (stream("proxy_next_upstream on;"), format!("attempts=2 {at_once}"), 0),
         (stream("proxy_next_upstream error;"), format!("attempts=2 {at_once}"), 1),
     ] {
@@ -173,7 +199,8 @@ fn each_directive_of_nginx_does_what_its_row_says() {
 
 #[test]
 fn what_nginx_adds_to_the_tries_that_a_file_counts_is_said() {
-    let group = |servers: &str| format!("upstream a {{ {servers} }}\nserver {{ location / {{ proxy_pass http://a; }} }}\n");
+    let group =
+        |servers: &str| format!("upstream a {{ {servers} }}\nserver {{ location / {{ proxy_pass http://a; }} }}\n");
     for (servers, note) in [
         ("server app1; server app2;", "once for each of its addresses"),
         ("server 10.0.0.1; keepalive 8;", "kept connection"),
@@ -185,7 +212,8 @@ fn what_nginx_adds_to_the_tries_that_a_file_counts_is_said() {
         assert_eq!(notes.len(), usize::from(!note.is_empty()), "{servers}: {notes:?}");
         assert!(notes.iter().all(|found| found.contains(note)), "{servers}: {notes:?}");
     }
-    let limited = group("server 10.0.0.1; server 10.0.0.2;").replace("proxy_pass", "proxy_next_upstream_timeout 5s; proxy_pass");
+    let limited =
+        group("server 10.0.0.1; server 10.0.0.2;").replace("proxy_pass", "proxy_next_upstream_timeout 5s; proxy_pass");
     let notes = remarks(&limited, RemarkKind::Note);
     assert!(notes.len() == 1 && notes[0].contains("ends no attempt"), "{notes:?}");
 }

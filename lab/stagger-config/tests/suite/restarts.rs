@@ -64,7 +64,11 @@ fn each_setting_of_a_unit_does_what_its_row_says() {
         ("Restart=always\nRestartSec=1min\nRestartMaxDelaySec=1s\n", format!("attempts=5* base=1s {plain}"), 1),
         ("Restart=always\nRestartSec=infinity\nRestartMaxDelaySec=1s\n", format!("attempts=5* base=1s {plain}"), 1),
         ("Restart=always\nRestartSteps=0\nRestartMaxDelaySec=1s\n", format!("attempts=5* base=100ms* {plain}"), 1),
-        ("Restart=always\nRestartSteps=3\nRestartMaxDelaySec=infinity\n", format!("attempts=5* base=100ms* {plain}"), 1),
+        (
+            "Restart=always\nRestartSteps=3\nRestartMaxDelaySec=infinity\n",
+            format!("attempts=5* base=100ms* {plain}"),
+            1,
+        ),
         // Delays of 1, 2, 4, 8 and 16 s do not fall into 10 s, and those of 0.1 to 1.6 s do.
         (
             "Restart=always\nRestartSec=1s\nRestartSteps=4\nRestartMaxDelaySec=16s\n",
