@@ -178,8 +178,8 @@ fn is_for(entry: &Entry, code: &str, overall: Option<Duration>) -> bool {
         "S001" => can_be_drawn,
         "S005" => can_be_drawn && entry.format != Format::Dapr,
         "S011" => overall.is_none() && !is_unknown(entry.settings.timeout),
-        // A limit of nginx ends no attempt, but the series of them.
-        "S013" => entry.format != Format::Nginx,
+        // A limit of nginx or of the gateway ends no attempt, but the series of them.
+        "S013" => !matches!(entry.format, Format::Nginx | Format::SpringGateway),
         // Whether a job may run again is for those who wrote the retry to say: it has no other purpose.
         "S019" => !matches!(entry.format, Format::GitLab | Format::GitHub),
         _ => false,

@@ -236,7 +236,7 @@ fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
 /// Findings whose fix is left to people, with the file as it should be.
 #[test]
 fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
-    let unlimited = virtual_service("  - timeout: 0s\n    retries: {attempts: 1}\n");
+    let unlimited = "spring.cloud.gateway:\n  routes: [{filters: [Retry=1]}]\n".to_owned();
     for (code, bad, good) in [
         (
             "C012",
@@ -257,7 +257,7 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
                 .to_owned(),
         ),
         ("C009", DAPR.replace("orders: {retry: always", "orders: {retry: other"), DAPR.to_owned()),
-        ("C003", unlimited.clone(), unlimited.replace("0s", "2s")),
+        ("C003", unlimited.clone(), unlimited + "  httpclient: {response-timeout: 2s}\n"),
         ("C010", GRPC.replace("\"0.1s\"", "\"soon\""), GRPC.to_owned()),
         (
             "C008",
@@ -384,7 +384,7 @@ fn a_state_without_a_time_limit_gets_one() {
     let text = STATES
         .replace("      \"TimeoutSeconds\": 20,\n", "")
         .replace("\"IntervalSeconds\": 2,", "\"MaxDelaySeconds\": 9, \"JitterStrategy\": \"FULL\",")
-        .replace("        }\n      ],", "        },\n        {\"ErrorEquals\": [\"A\"], \"MaxAttempts\": 0}\n      ],");
+        .replace("        }\n      ],", "        },\n        {\"ErrorEquals\": [\"A\"], \"MaxAttempts\": 1}\n      ],");
     let limits = |text: &str| {
         let found = read(text).check();
         found.into_iter().filter(|found| found.finding().rule().code() == "C003").collect::<Vec<_>>()
@@ -411,7 +411,7 @@ fn rejections_that_are_retried_and_runs_that_pile_up_are_found_and_mended() {
         ) + limited
     };
     let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: sync}\nspec:\n  schedule: '*/5 * * * *'\n  \
-                jobTemplate: {spec: {template: {spec: {}}}}\n";
+                jobTemplate: {spec: {template: {spec: {restartPolicy: Never}}}}\n";
     let allowed = cron.replace("  jobTemplate", "  concurrencyPolicy: Allow\n  jobTemplate");
     for (text, code, part) in [
         (front("error http_503 timeout"), "C014", "proxy_next_upstream error timeout;\n"),

@@ -68,7 +68,7 @@ metadata:
   name: web
   annotations:
     retry.linkerd.io/http: gateway-error
-    retry.linkerd.io/limit: '6'
+    retry.linkerd.io/limit: '3'
     retry.linkerd.io/timeout: 100ms
     timeout.linkerd.io/request: 2s
 ";
