@@ -161,7 +161,9 @@ fn section(mut fields: Fields<'_>, place: crate::position::Span) -> Entry {
     if let Some(field) = fields.take("Retry") {
         strategy(field.fields(), DEFAULTS, &mut entry);
     }
-    let of_handler = ["AttemptTimeout", "TotalRequestTimeout", "RateLimiter"].map(|name| fields.take(name).is_some());
+    // The other names of the handler are those of many libraries.
+    let of_handler = ["AttemptTimeout", "TotalRequestTimeout"].map(|name| fields.take(name).is_some());
+    let _ = fields.take("RateLimiter");
     let others = fields.rest();
     if let Some(other) = others.first()
         && !of_handler.contains(&true)

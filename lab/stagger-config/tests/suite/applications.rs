@@ -609,6 +609,7 @@ fn each_option_of_polly_has_the_range_that_its_validation_accepts() {
     let own =
         "'TotalRequestTimeoutSeconds': 10, 'Retry': {'MaxRetryAttempts': 3, 'UseJitter': true, 'BaseDelaySeconds': 1}";
     holds(&handler(own), "Call Http at 1:2: attempts=4 jitter=decorrelated", "", "");
+    holds(&handler(&format!("{own}, 'RateLimiter': {{}}, 'CircuitBreaker': {{}}")), "attempts=4 jitter", "", "");
     assert!(
         !described(&handler(own))[0].contains("unsafe") && read(&handler(own), None).unwrap()[0].policy().is_none()
     );

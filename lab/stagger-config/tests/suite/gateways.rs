@@ -33,6 +33,8 @@ fn each_field_of_the_gateway_api_has_the_range_that_its_server_accepts() {
         (route("retry: {attempts: 2, backoff: 1h30m10s500ms}"), "attempts=3 base=5410.5s", ""),
         (route("retry: {attempts: 2, backoff: 1.5s}"), "attempts=3", "`1.5s` is not a length"),
         (route("retry: {attempts: 2, backoff: 500us}"), "attempts=3", "`500us` is not a length"),
+        (route("retry: {attempts: 2, backoff: 100000ms}"), "attempts=3", "is not a length"),
+        (route("retry: {attempts: 2, backoff: 1h1m1s1ms1ms}"), "attempts=3", "is not a length"),
         (route("retry: {attempts: 2, backoff: 1}"), "attempts=3", "`1` is not a length"),
         (route("timeouts: {request: 0s}"), "all=none", ""),
         (route("timeouts: {request: 2s, backendRequest: 1s}"), "each=1s all=2s", ""),
