@@ -24,6 +24,22 @@ pub struct Analyzer {
     window: Window,
     totals: Totals,
     counts: Counts,
+    /// The first member of the first value of this file that is of no known format.
+    unknown_member: Option<String>,
+}
+
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileRead {
+    /// Spans.
+    pub spans: u64,
+    /// Spans without an identifier of their own or of their trace, which are left out.
+    pub invalid_spans: u64,
+    /// Values at the top of the file that are of no known format.
+    pub unknown_values: u64,
+    /// The first member of the first of these values, at most 40 characters of it. It may have any characters.
+    pub unknown_member: Option<String>,
 }
 
 impl Default for Analyzer {
@@ -43,17 +59,32 @@ impl Analyzer {
     /// 400 more.
     #[must_use]
     pub fn with_max_spans(spans: usize) -> Self {
-        Self { names: Names::new(), window: Window::new(spans), totals: Totals::default(), counts: Counts::default() }
+        Self {
+            names: Names::new(),
+            window: Window::new(spans),
+            totals: Totals::default(),
+            counts: Counts::default(),
+            unknown_member: None,
+        }
     }
 
-    /// Reads a file to its end: OTLP/JSON or Jaeger's JSON, one value or several.
+    /// Reads a file to its end: OTLP/JSON, Jaeger's JSON or what Tempo answers with, one value or several. Returns what
+    /// was read from this file: one of another format has no spans.
     ///
     /// # Errors
     /// [`ReadError`] with the place, if the reader fails, the text is not JSON, a value has another type than the
     /// format says, is nested deeper than 127 values, or a text is longer than 16 MiB. What came before it has been
     /// counted.
-    pub fn read(&mut self, reader: impl Read) -> Result<(), ReadError> {
-        read(reader, self)
+    pub fn read(&mut self, reader: impl Read) -> Result<FileRead, ReadError> {
+        let before = self.counts;
+        self.unknown_member = None;
+        read(reader, self)?;
+        Ok(FileRead {
+            spans: self.counts.spans - before.spans,
+            invalid_spans: self.counts.invalid_spans - before.invalid_spans,
+            unknown_values: self.counts.unknown_values - before.unknown_values,
+            unknown_member: self.unknown_member.take(),
+        })
     }
 
     /// Returns the report on all that was read.
@@ -70,6 +101,11 @@ impl Analyzer {
 
 impl Sink for Analyzer {
     fn span(&mut self, found: FoundSpan<'_>) {
+        // Without identifiers it is in no trace, and OTLP calls it invalid: it is probably something else.
+        if found.id == 0 || found.trace == 0 {
+            self.counts.invalid_spans += 1;
+            return;
+        }
         self.counts.spans += 1;
         // The attempts of gRPC's own spans are internal ones below that of the call.
         let is_attempt = found.kind == Kind::Internal && found.name.starts_with("Attempt.");
@@ -91,8 +127,11 @@ impl Sink for Analyzer {
         }
     }
 
-    fn unknown(&mut self) {
+    fn unknown(&mut self, member: Option<String>) {
         self.counts.unknown_values += 1;
+        if self.unknown_member.is_none() {
+            self.unknown_member = member;
+        }
     }
 }
 

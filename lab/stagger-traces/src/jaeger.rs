@@ -111,16 +111,22 @@ impl<S: Sink> Elements for Traces<'_, S> {
     const EXPECTED: &'static str = "a list of traces";
 
     fn element<'de, A: SeqAccess<'de>>(&mut self, items: &mut A) -> Result<bool, A::Error> {
-        let trace = Trace { waiting: Vec::new(), processes: HashMap::new(), sink: &mut *self.sink };
+        let trace = Trace::new(&mut *self.sink);
         Ok(items.next_element_seed(Object(trace))?.is_some())
     }
 }
 
 /// A trace: its spans wait for the names of their services, which come after them.
-struct Trace<'a, S> {
+pub(super) struct Trace<'a, S> {
     waiting: Vec<Span>,
     processes: HashMap<String, String>,
-    sink: &'a mut S,
+    pub(super) sink: &'a mut S,
+}
+
+impl<'a, S> Trace<'a, S> {
+    pub(super) fn new(sink: &'a mut S) -> Self {
+        Self { waiting: Vec::new(), processes: HashMap::new(), sink }
+    }
 }
 
 impl<S: Sink> Members for Trace<'_, S> {

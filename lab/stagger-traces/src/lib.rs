@@ -1,7 +1,7 @@
 //! Finds retries in traces, and what makes them storms.
 //!
-//! An [`Analyzer`] reads OTLP/JSON (an object, or one per line as collectors write it) and Jaeger's JSON as a stream,
-//! in memory that does not grow with the file, and returns a [`Report`]: the services that call one another and how
+//! An [`Analyzer`] reads OTLP/JSON (an object, or one per line as collectors write it), what Tempo answers with, and
+//! Jaeger's JSON as a stream, in memory that does not grow with the file, and returns a [`Report`]: the services that call one another and how
 //! often, layers that multiply one another, delays that are equal for all, attempts whose caller has given up, hints
 //! that are ignored, and storms.
 //!
@@ -50,6 +50,8 @@ mod totals;
 mod trace;
 mod values;
 
-pub use analyzer::Analyzer;
-pub use report::{DelayFrom, EdgeReport, HintsIgnored, InStep, LateAttempts, Layer, Multiplication, Report, Storm};
+pub use analyzer::{Analyzer, FileRead};
+pub use report::{
+    DelayFrom, EdgeReport, Evidence, HintsIgnored, InStep, LateAttempts, Layer, Multiplication, Report, Storm,
+};
 pub use stream::ReadError;

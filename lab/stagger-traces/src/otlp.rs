@@ -1,4 +1,4 @@
-//! OTLP as JSON: `ExportTraceServiceRequest`.
+//! OTLP as JSON: `ExportTraceServiceRequest`, and what Tempo answers with, which has other names around it.
 
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
@@ -13,12 +13,18 @@ const MAX_WAITING: usize = 10_000;
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct Span {
+    // Writers of protobuf may be set to keep its names.
+    #[serde(alias = "trace_id")]
     trace_id: Id,
+    #[serde(alias = "span_id")]
     span_id: Id,
+    #[serde(alias = "parent_span_id")]
     parent_span_id: Id,
     name: Text,
     kind: Scalar,
+    #[serde(alias = "start_time_unix_nano")]
     start_time_unix_nano: Number,
+    #[serde(alias = "end_time_unix_nano")]
     end_time_unix_nano: Number,
     attributes: Attributes,
     status: Status,
@@ -103,7 +109,7 @@ impl<S: Sink> Members for Service<'_, S> {
                 self.name = map.next_value::<Option<Resource>>()?.map(|found| found.attributes.service);
                 self.pass_waiting();
             }
-            "scopeSpans" | "scope_spans" | "instrumentationLibrarySpans" => {
+            "scopeSpans" | "scope_spans" | "instrumentationLibrarySpans" | "instrumentation_library_spans" => {
                 map.next_value_seed(List(ScopeSpans(self)))?;
             }
             _ => drop(map.next_value::<IgnoredAny>()?),

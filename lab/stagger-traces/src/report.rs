@@ -24,8 +24,14 @@ pub struct Report {
     pub spans_without_parent: u64,
     /// Spans that are in their trace twice. They are counted once.
     pub duplicate_spans: u64,
-    /// Values at the top of a file that are neither OTLP nor Jaeger's.
+    /// Values at the top of a file that are neither OTLP, nor Jaeger's or Tempo's.
     pub unknown_values: u64,
+    /// Spans without an identifier of their own or of their trace. They are not counted.
+    pub invalid_spans: u64,
+    /// What the traces are enough for.
+    pub evidence: Evidence,
+    /// The most retries with the same number from one service to another, of which the delays can be compared.
+    pub comparable_retries: u64,
     /// The services that call one another, and how often.
     pub edges: Vec<EdgeReport>,
     /// Layers that multiply one another.
@@ -38,6 +44,21 @@ pub struct Report {
     pub hints_ignored: Vec<HintsIgnored>,
     /// Parts of time in which retries are the majority.
     pub storms: Vec<Storm>,
+}
+
+/// What traces are enough for, if nothing is found in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Evidence {
+    /// There is no span of a client: nothing is known of retries.
+    NoCalls,
+    /// No call was repeated.
+    NoRetries,
+    /// Some calls were repeated, too few to say whether their delays are equal.
+    FewRetries,
+    /// The delays of retries could be compared.
+    Enough,
 }
 
 /// Calls from a service to another.
@@ -178,6 +199,21 @@ impl Report {
             && self.hints_ignored.is_empty()
             && self.storms.is_empty()
     }
+
+    /// Returns how many calls were made.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.edges.iter().map(|edge| edge.calls).sum()
+    }
+
+    /// Returns how many attempts were retries.
+    #[must_use]
+    pub fn retries(&self) -> u64 {
+        self.edges.iter().map(|edge| edge.attempts.saturating_sub(edge.calls)).sum()
+    }
+
+    /// Retries with the same number, from one service to another, that are enough to say whether their delays are equal.
+    pub const ENOUGH: u64 = ENOUGH;
 }
 
 /// Retries of which it can be said whether their delays are equal.
@@ -241,6 +277,15 @@ pub(crate) fn report(totals: &Totals, names: &Names, counts: Counts) -> Report {
         product: path.product,
         traces: path.traces,
     });
+    let retries: u64 = edges.iter().map(|edge| edge.attempts.saturating_sub(edge.calls)).sum();
+    let comparable_retries =
+        totals.edges.iter().flat_map(|(_, _, found)| &found.delays).map(Delays::total).max().unwrap_or_default();
+    let evidence = match (edges.is_empty(), retries) {
+        (true, _) => Evidence::NoCalls,
+        (false, 0) => Evidence::NoRetries,
+        _ if comparable_retries < ENOUGH => Evidence::FewRetries,
+        _ => Evidence::Enough,
+    };
     Report {
         spans: counts.spans,
         traces: totals.traces,
@@ -249,6 +294,9 @@ pub(crate) fn report(totals: &Totals, names: &Names, counts: Counts) -> Report {
         spans_without_parent: totals.orphans,
         duplicate_spans: totals.duplicates,
         unknown_values: counts.unknown_values,
+        invalid_spans: counts.invalid_spans,
+        evidence,
+        comparable_retries,
         edges,
         multiplications: multiplications.collect(),
         in_step,
@@ -265,6 +313,7 @@ pub(crate) struct Counts {
     pub(crate) closed_early: u64,
     pub(crate) split: u64,
     pub(crate) unknown_values: u64,
+    pub(crate) invalid_spans: u64,
 }
 
 /// Returns the retries of an edge that are in step: their number, and the delay that most have.

@@ -4,9 +4,9 @@ use core::fmt;
 use std::io::{self, BufReader, Read};
 
 use memchr::memchr2;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::jaeger::Traces;
+use super::jaeger::{Trace, Traces};
 use super::otlp::ResourceSpans;
 use super::values::{List, Members, Object};
 use crate::span::{Ending, Kind};
@@ -26,39 +26,101 @@ pub(crate) fn read(reader: impl Read, sink: &mut impl Sink) -> Result<(), ReadEr
         if more.is_io() {
             return Err(ReadError::new(&more));
         }
-        let document = Document { sink: &mut *sink, is_known: false };
-        Object(document).deserialize(&mut values).map_err(|error| ReadError::new(&error))?;
+        Top { sink: &mut *sink }.deserialize(&mut values).map_err(|error| ReadError::new(&error))?;
     }
     Ok(())
 }
 
-/// A value at the top of a file, of whichever format.
-struct Document<'a, S> {
+/// A value at the top of a file: a document, or a list of them.
+struct Top<'a, S> {
     sink: &'a mut S,
+}
+
+impl<'de, S: Sink> DeserializeSeed<'de> for Top<'_, S> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, S: Sink> Visitor<'de> for Top<'_, S> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Document::<S>::EXPECTED)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(Object(Document::new(&mut *self.sink)))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        Object(Document::new(self.sink)).visit_map(map)
+    }
+}
+
+/// A document, of whichever format.
+///
+/// - OTLP, as collectors write it: `resourceSpans`.
+/// - Tempo (`/api/traces/ID`) and what Grafana saves: `batches`, which is the same list by its older name; around it, or
+///   around `resourceSpans`, `trace` (`/api/v2/traces/ID`).
+/// - Jaeger's interface: `data`, a list of traces; one trace of that list: `spans` and `processes`; and its interface
+///   that speaks OTLP (`/api/v3/traces/ID`): `result`, around `resourceSpans`.
+struct Document<'a, S> {
+    trace: Trace<'a, S>,
     is_known: bool,
+    /// The first member that is of none of the formats.
+    other: Option<String>,
+    /// How many documents are around it.
+    depth: u8,
+}
+
+/// Documents that may be around one.
+const MAX_DEPTH: u8 = 2;
+
+impl<'a, S> Document<'a, S> {
+    fn new(sink: &'a mut S) -> Self {
+        Self { trace: Trace::new(sink), is_known: false, other: None, depth: 0 }
+    }
 }
 
 impl<S: Sink> Members for Document<'_, S> {
-    const EXPECTED: &'static str = "an object with resourceSpans (OTLP) or data (Jaeger)";
+    const EXPECTED: &'static str = "an object with resourceSpans (OTLP), batches (Tempo), or data or spans (Jaeger)";
 
     fn member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         match key {
-            "resourceSpans" | "resource_spans" => {
-                map.next_value_seed(List(ResourceSpans { sink: &mut *self.sink }))?;
+            "resourceSpans" | "resource_spans" | "batches" => {
+                map.next_value_seed(List(ResourceSpans { sink: &mut *self.trace.sink }))?;
             }
-            "data" => map.next_value_seed(List(Traces { sink: &mut *self.sink }))?,
-            _ => return map.next_value::<IgnoredAny>().map(drop),
+            "data" => map.next_value_seed(List(Traces { sink: &mut *self.trace.sink }))?,
+            "spans" | "processes" => self.trace.member(key, map)?,
+            "trace" | "result" if self.depth < MAX_DEPTH => {
+                let inner = Document { depth: self.depth + 1, ..Document::new(&mut *self.trace.sink) };
+                map.next_value_seed(Object(inner))?;
+            }
+            _ => {
+                if self.other.is_none() {
+                    self.other = Some(key.chars().take(LONGEST_NAME).collect());
+                }
+                return map.next_value::<IgnoredAny>().map(drop);
+            }
         }
         self.is_known = true;
         Ok(())
     }
 
     fn end(&mut self) {
+        self.trace.end();
         if !self.is_known {
-            self.sink.unknown();
+            self.trace.sink.unknown(self.other.take());
         }
     }
 }
+
+/// Longest name of a member that is kept for a message, in characters.
+const LONGEST_NAME: usize = 40;
 
 /// A span as a file has it.
 #[derive(Debug)]
@@ -80,8 +142,8 @@ pub(crate) struct FoundSpan<'a> {
 pub(crate) trait Sink {
     fn span(&mut self, span: FoundSpan<'_>);
 
-    /// Is called for a value of the file that is of none of the formats.
-    fn unknown(&mut self);
+    /// Is called for a value of the file that is of none of the formats, with the name of its first member.
+    fn unknown(&mut self, member: Option<String>);
 }
 
 /// Why a file cannot be read to its end.

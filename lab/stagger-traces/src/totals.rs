@@ -129,6 +129,10 @@ impl Delays {
         self.total += 1;
     }
 
+    pub(crate) const fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Returns the densest part; `None` without any delay.
     pub(crate) fn step(&self) -> Option<Step> {
         let around = |first: u16| self.counts.range(first..first.saturating_add(WIDTH));

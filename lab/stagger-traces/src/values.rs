@@ -155,10 +155,12 @@ impl<'de> Visitor<'de> for Any {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
         let mut found = String::new();
         while let Some(key) = map.next_key::<Text>()? {
-            if matches!(&*key.0, "stringValue" | "intValue" | "doubleValue" | "boolValue" | "arrayValue" | "values") {
-                found = map.next_value::<Scalar>()?.0;
-            } else {
-                map.next_value::<IgnoredAny>()?;
+            match &*key.0 {
+                "stringValue" | "intValue" | "doubleValue" | "boolValue" | "arrayValue" | "values" | "string_value"
+                | "int_value" | "double_value" | "bool_value" | "array_value" => {
+                    found = map.next_value::<Scalar>()?.0;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(found)

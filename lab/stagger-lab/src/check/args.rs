@@ -30,8 +30,9 @@ Examples:
 A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy; budgets are simulated. Each suggestion after `help:` has been verified and can be pasted.
 
-Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error; 125 if a \
-file or the log cannot be read, or the page cannot be written."
+Exit status: 0 without findings, or if --baseline has all of them; 1 with findings; 2 for a usage error, or an invalid \
+file or log; 3 without findings in a log or traces that are too short to judge; 125 if a file or the log cannot be read, \
+no span was read from traces, or the page cannot be written."
 )]
 pub struct CheckArgs {
     /// Policies to check, in the syntax of --policy, which policy flags override; or files, if they contain '/' or '.'
@@ -66,8 +67,8 @@ pub struct CheckArgs {
           conflicts_with = "log", help_heading = "Check")]
     pub(crate) format: Option<Format>,
 
-    /// Find retries in traces instead: files in OTLP/JSON (an object, or one per line) or Jaeger's JSON; '-' is
-    /// standard input. With --json, schema stagger.traces/1
+    /// Find retries in traces instead: files in OTLP/JSON (an object, or one per line), answers of Tempo's API, or
+    /// Jaeger's JSON; '-' is standard input. With --json, schema stagger.traces/1
     #[arg(
         long,
         value_name = "FILE|-",

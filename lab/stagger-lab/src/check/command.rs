@@ -10,8 +10,8 @@ use stagger_terminal::plot::RenderOptions;
 use super::args::CheckArgs;
 use super::baseline::Baseline;
 use super::files::Detail;
-use super::result::CheckResult;
-use super::{html, json, outputs, report, rules, traces};
+use super::result::{CheckResult, LogResult};
+use super::{TOO_FEW, html, json, outputs, report, rules, traces};
 use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger check`.
@@ -40,7 +40,12 @@ pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
         say(&format!("wrote {count} finding{} to {}", if count == 1 { "" } else { "s" }, path_shown(path)));
         return Ok(ExitCode::SUCCESS);
     }
-    let code = if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    let too_few = checked.log.as_ref().and_then(LogResult::too_few);
+    let code = match too_few {
+        _ if checked.findings().next().is_some() => ExitCode::FAILURE,
+        Some(_) => ExitCode::from(TOO_FEW),
+        None => ExitCode::SUCCESS,
+    };
     if let Some(target) = target {
         let is_stdout = matches!(target, Target::Stdout);
         target.write(html::page(&checked, &json::document(&checked)?, &command_line()).as_bytes())?;

@@ -31,7 +31,10 @@ fn answer(checked: &CheckResult) -> Vec<String> {
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
     let worst = |severity| checked.findings().find(|finding| finding.rule().severity() == severity);
     let mut out = match worst(Severity::Warning).or_else(|| worst(Severity::Note)) {
-        None => vec!["No findings".to_owned()],
+        None => match checked.log.as_ref().and_then(LogResult::too_few) {
+            Some(few) => vec![sentence(&few.to_string())],
+            None => vec!["No findings".to_owned()],
+        },
         Some(first) => vec![format!("{}: first of all, {}", told.join(" and "), first.rule().title())],
     };
     if checked.known > 0 {
@@ -77,7 +80,17 @@ fn policy_section(checked: &PolicyResult) -> String {
 
 fn log_section(checked: &LogResult) -> String {
     let (name, delays) = (escaped(&checked.name), counted(checked.log.entries.len(), "delay"));
-    format!("<section>\n<h2>{name}</h2>\n<p>{delays}.</p>\n{}</section>\n", findings(&checked.findings))
+    let findings = match checked.too_few() {
+        Some(few) => format!("<p>{}.</p>\n", escaped(&sentence(&few.to_string()))),
+        None => findings(&checked.findings),
+    };
+    format!("<section>\n<h2>{name}</h2>\n<p>{delays}.</p>\n{findings}</section>\n")
+}
+
+/// Returns a text that begins with a capital letter.
+fn sentence(text: &str) -> String {
+    let (first, rest) = text.split_at_checked(1).unwrap_or(("", text));
+    first.to_uppercase() + rest
 }
 
 fn findings(findings: &[Finding]) -> String {

@@ -140,6 +140,8 @@ struct LogEntry<'a> {
     policy: Option<String>,
     /// Findings, ordered by code.
     findings: Vec<FindingEntry<'a>>,
+    /// What there are too few delays for, if there are no findings for that reason.
+    too_few: Option<String>,
 }
 
 /// A finding.
@@ -267,6 +269,7 @@ fn log_entry(checked: &LogResult) -> LogEntry<'_> {
         skipped_hints: checked.log.skipped_hints,
         policy: checked.policy.map(|policy| policy.to_string()),
         findings: checked.findings.iter().map(finding_entry).collect(),
+        too_few: checked.too_few().map(|few| few.to_string()),
     }
 }
 

@@ -14,6 +14,9 @@ mod result;
 mod rules;
 mod traces;
 
+/// The exit code if nothing was found in traces or in a log, and there is too little in them to find anything.
+const TOO_FEW: u8 = 3;
+
 pub use args::CheckArgs;
 pub(crate) use args::purposes;
 pub use command::run;

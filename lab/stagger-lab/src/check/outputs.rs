@@ -14,7 +14,10 @@ use super::result::{CheckResult, Reported, Subject};
 pub(crate) fn annotations(checked: &CheckResult) -> String {
     let subjects = checked.subjects();
     let lines = subjects.iter().flat_map(|subject| subject.findings.iter().map(move |found| (subject, found)));
-    lines.map(|(subject, found)| annotation(subject, found)).collect()
+    let unjudged = subjects.iter().filter_map(|subject| Some((subject, subject.unjudged.as_ref()?)));
+    let unjudged =
+        unjudged.map(|(subject, why)| format!("::warning title={}::{}\n", property(&subject.name), data(why)));
+    lines.map(|(subject, found)| annotation(subject, found)).chain(unjudged).collect()
 }
 
 fn annotation(subject: &Subject<'_>, found: &Reported<'_>) -> String {
@@ -50,13 +53,15 @@ fn property(text: &str) -> String {
 }
 
 /// Returns the findings as JUnit XML: a suite for each file or policy, with a failed test for each finding, or one that
-/// passed.
+/// passed, or one that was skipped because there is too little to judge.
 pub(crate) fn suites(checked: &CheckResult) -> String {
     let subjects = checked.subjects();
     let failures: usize = subjects.iter().map(|subject| subject.findings.len()).sum();
     let tests: usize = subjects.iter().map(|subject| subject.findings.len().max(1)).sum();
     let root = Element::new("testsuites").set("name", "stagger check");
+    let skipped = subjects.iter().filter(|subject| subject.unjudged.is_some()).count();
     let root = root.set("tests", tests.to_string()).set("failures", failures.to_string()).set("errors", "0");
+    let root = root.set("skipped", skipped.to_string());
     let suites: Vec<_> = subjects.iter().map(suite).collect();
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", root.children(&suites))
 }
@@ -65,6 +70,10 @@ fn suite(subject: &Subject<'_>) -> Element {
     let count = subject.findings.len();
     let suite = Element::new("testsuite").set("name", &subject.name).set("tests", count.max(1).to_string());
     let suite = suite.set("failures", count.to_string()).set("errors", "0");
+    if let Some(why) = &subject.unjudged {
+        let case = Element::new("testcase").set("name", "too few to judge").set("classname", &subject.name);
+        return suite.set("skipped", "1").child(&case.child(&Element::new("skipped").set("message", why)));
+    }
     if count == 0 {
         return suite.child(&Element::new("testcase").set("name", "no findings").set("classname", &subject.name));
     }
@@ -99,6 +108,10 @@ pub(crate) fn log(checked: &CheckResult) -> Result<String, CliError> {
     rules.sort_by_key(|rule| rule.code());
     rules.dedup();
     let results = subjects.iter().flat_map(|subject| subject.findings.iter().map(move |found| (subject, found)));
+    let unjudged = subjects.iter().filter_map(|subject| Some((subject, subject.unjudged.as_ref()?)));
+    let notifications: Vec<_> = unjudged
+        .map(|(subject, why)| json!({ "level": "warning", "message": { "text": format!("{}: {why}", subject.name) } }))
+        .collect();
     to_json(&json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -108,6 +121,7 @@ pub(crate) fn log(checked: &CheckResult) -> Result<String, CliError> {
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
                 "rules": rules.iter().map(|rule| described(rule)).collect::<Vec<_>>(),
             } },
+            "invocations": [{ "executionSuccessful": true, "toolExecutionNotifications": notifications }],
             "columnKind": "unicodeCodePoints",
             "results": results.map(|(subject, found)| result(subject, found, &rules)).collect::<Vec<_>>(),
         }],

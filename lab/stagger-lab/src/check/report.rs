@@ -83,9 +83,9 @@ fn log_section(checked: &LogResult, options: RenderOptions) -> String {
         (None, count) => format!("not compared with a policy: the log names {count}; give one of them"),
     };
     out.push_str(&paragraph(&policy, "  ", options));
-    match log.entries.as_slice() {
-        [] => out.push_str("no delays, nothing was checked\n"),
-        _ => out.push_str(&findings_section(&checked.findings, options)),
+    match checked.too_few() {
+        Some(few) => out.push_str(&paragraph(&few.to_string(), "  ", options)),
+        None => out.push_str(&findings_section(&checked.findings, options)),
     }
     out
 }

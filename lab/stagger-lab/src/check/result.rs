@@ -1,6 +1,6 @@
 //! What was checked, with its findings: the one result that all formats write.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -31,6 +31,8 @@ pub(super) struct Subject<'a> {
     /// The path of a file that is checked, with slashes.
     pub(super) file: Option<String>,
     pub(super) findings: Vec<Reported<'a>>,
+    /// Why nothing could be found, if so.
+    pub(super) unjudged: Option<String>,
 }
 
 /// A finding, with its place if it is in a file.
@@ -88,6 +90,15 @@ pub(super) struct LogResult {
     /// Policy that the delays were compared with.
     pub(super) policy: Option<Policy>,
     pub(super) findings: Vec<Finding>,
+    /// What there are too few delays for, if nothing was found.
+    too_few: Option<log::TooFew>,
+}
+
+impl LogResult {
+    /// Returns what there are too few delays for, unless something was found all the same.
+    pub(super) fn too_few(&self) -> Option<log::TooFew> {
+        if self.findings.is_empty() { self.too_few } else { None }
+    }
 }
 
 impl CheckResult {
@@ -163,16 +174,19 @@ impl CheckResult {
             name: checked.label(),
             file: None,
             findings: checked.findings.iter().map(plain).collect(),
+            unjudged: None,
         });
         let placed = |found| Reported { finding: FileFinding::finding(found), placed: Some(found) };
         let files = self.files.iter().map(|checked| {
             let file = if checked.is_stdin() { None } else { Some(portable(&checked.name)) };
-            Subject { name: checked.name.clone(), file, findings: checked.findings.iter().map(placed).collect() }
+            let findings = checked.findings.iter().map(placed).collect();
+            Subject { name: checked.name.clone(), file, findings, unjudged: None }
         });
         let log = self.log.iter().map(|log| Subject {
             name: log.name.clone(),
             file: None,
             findings: log.findings.iter().map(plain).collect(),
+            unjudged: log.too_few().map(|few| few.to_string()),
         });
         policies.chain(files).chain(log).collect()
     }
@@ -217,16 +231,26 @@ impl PolicyResult {
     }
 }
 
+/// The longest log that is read, in bytes.
+const MAX_LOG: u64 = 256 << 20;
+
 impl LogResult {
     fn new(path: &Path, given: Option<Policy>) -> Result<Self, CliError> {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path_shown(path) };
-        let bytes = if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        let mut bytes = Vec::new();
+        let read = if path == Path::new("-") {
+            io::stdin().lock().take(MAX_LOG + 1).read_to_end(&mut bytes)
         } else {
-            fs::read(path)
+            // What arrives counts: of a device or a FIFO, no length is known.
+            File::open(path).and_then(|file| file.take(MAX_LOG + 1).read_to_end(&mut bytes))
         };
-        let bytes = bytes.map_err(|error| CliError::io(format_args!("--log: cannot read {name}"), error))?;
+        read.map_err(|error| CliError::io(format_args!("--log: cannot read {name}"), error))?;
+        if bytes.len() as u64 > MAX_LOG {
+            return Err(CliError::usage(format_args!(
+                "--log: {name} has more than {} MiB; check a part of it",
+                MAX_LOG >> 20
+            )));
+        }
         let text = String::from_utf8(bytes).map_err(|error| {
             let line =
                 error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -246,6 +270,9 @@ impl LogResult {
             (None, [policy]) => Some(*policy),
             (None, _) => None,
         };
-        Ok(Self { findings: log::check(&log, policy.as_ref()), name, policy, log })
+        let findings = log::check(&log, policy.as_ref());
+        // A finding that is allowed or known was found.
+        let too_few = if findings.is_empty() { log::too_few(&log) } else { None };
+        Ok(Self { findings, name, policy, too_few, log })
     }
 }

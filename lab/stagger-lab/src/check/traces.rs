@@ -4,19 +4,20 @@
 
 use core::time::Duration;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
-use stagger_core::text::Compact;
+use stagger_core::text::{Compact, Outside};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{print, to_json};
 use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};
-use stagger_traces::{Analyzer, DelayFrom, Report};
+use stagger_traces::{Analyzer, DelayFrom, Evidence, FileRead, Report};
 
+use super::TOO_FEW;
 use super::report::{counted, warning};
 use stagger_terminal::output::outside::path_shown;
 
@@ -36,8 +37,15 @@ struct Document<'a> {
 /// Reads the files one after the other, and prints what they tell together.
 pub(crate) fn run(files: &[PathBuf], as_json: bool, term: &Term) -> Result<ExitCode, CliError> {
     let mut analyzer = Analyzer::new();
+    let mut without_spans = Vec::new();
     for file in files {
-        read(&mut analyzer, file)?;
+        let found = read(&mut analyzer, file)?;
+        if found.spans == 0 {
+            without_spans.push(format!("no span was read from {}: {}", name(file), reason(&found)));
+        }
+    }
+    if !without_spans.is_empty() {
+        return Err(CliError::io(without_spans.join("; "), io::Error::new(ErrorKind::InvalidData, FORMS)));
     }
     let report = analyzer.finish();
     let names: Vec<_> = files.iter().map(|file| name(file)).collect();
@@ -47,25 +55,105 @@ pub(crate) fn run(files: &[PathBuf], as_json: bool, term: &Term) -> Result<ExitC
         text(&names, &report, RenderOptions::for_screen(&term.stdout, term))
     };
     print(printed.as_bytes())?;
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match too_few(&report) {
+        _ if !report.is_clean() => ExitCode::FAILURE,
+        Some(_) => ExitCode::from(TOO_FEW),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// What is read, and what leads to it.
+const FORMS: &str = "traces are read in OTLP/JSON, as Tempo's API answers with them, and in Jaeger's JSON; the \
+                     file exporter of the OpenTelemetry Collector writes OTLP/JSON from whatever it receives, such as \
+                     OTLP in protobuf, Zipkin's spans and Kafka's messages";
+
+/// Says why no span was read.
+fn reason(found: &FileRead) -> String {
+    if found.invalid_spans > 0 {
+        let spans = counted(found.invalid_spans as usize, "span");
+        return format!("of its {spans}, none has both identifiers");
+    }
+    match (&found.unknown_member, found.unknown_values) {
+        (Some(member), _) => match member.as_str() {
+            "resourceMetrics" | "resource_metrics" => "it has metrics, and no traces".to_owned(),
+            "resourceLogs" | "resource_logs" => "it has logs, and no traces".to_owned(),
+            "traces" => {
+                "it has the results of a search, which have no spans; get the traces by their identifiers".to_owned()
+            }
+            member => format!("its JSON is of another format, which begins with `{}`", Outside(member)),
+        },
+        (None, 0) => "it is empty, or a list of no traces".to_owned(),
+        (None, _) => "its JSON is of another format".to_owned(),
+    }
+}
+
+/// Says what the traces are too few for, if nothing was found in them.
+fn too_few(report: &Report) -> Option<String> {
+    match report.evidence {
+        Evidence::NoCalls => Some(
+            "too few to judge: none of the spans is that of a client, so nothing is known of retries; export the \
+             spans of the services that call, too"
+                .to_owned(),
+        ),
+        Evidence::FewRetries => Some(format!(
+            "too few to judge: {} of {}, and {} with the same number, from one service to another, are needed to say \
+             whether their delays are equal",
+            match report.retries() {
+                1 => "1 retry".to_owned(),
+                retries => format!("{retries} retries"),
+            },
+            counted(report.calls() as usize, "call"),
+            Report::ENOUGH,
+        )),
+        _ => None,
+    }
 }
 
 fn name(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { path_shown(file) }
 }
 
-fn read(analyzer: &mut Analyzer, file: &Path) -> Result<(), CliError> {
-    let reader: Box<dyn Read> = if file == Path::new("-") {
+fn read(analyzer: &mut Analyzer, file: &Path) -> Result<FileRead, CliError> {
+    let opened: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
         Box::new(
             File::open(file).map_err(|error| CliError::io(format_args!("cannot open {}", path_shown(file)), error))?,
         )
     };
+    let mut reader = BufReader::new(opened);
+    let head = reader.fill_buf().map_err(|error| CliError::io(format_args!("cannot read {}", name(file)), error))?;
+    if let Some(how) = unreadable(head) {
+        let error = io::Error::new(ErrorKind::InvalidData, how);
+        return Err(CliError::io(format_args!("cannot read {}", name(file)), error));
+    }
+    let has_mark = head.starts_with(MARK);
+    let text = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
+    let begins_like_json = matches!(text.first(), None | Some(b'{' | b'['));
+    if has_mark {
+        reader.consume(MARK.len());
+    }
     analyzer.read(reader).map_err(|error| {
         let place = format!("{}:{}:{}", name(file), error.line(), error.column());
-        CliError::io(format_args!("cannot read {place}"), io::Error::new(error.kind(), error.to_string()))
+        let text = if begins_like_json { error.to_string() } else { format!("{error}; {FORMS}") };
+        CliError::io(format_args!("cannot read {place}"), io::Error::new(error.kind(), text))
     })
+}
+
+/// The byte order mark that some programs begin a file with.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Says how a file has to be changed, if it begins with the mark of something else than JSON.
+fn unreadable(head: &[u8]) -> Option<&'static str> {
+    const MARKS: [(&[u8], &str); 6] = [
+        (b"\x1f\x8b", "it is compressed by gzip; pass `gunzip -c FILE | stagger check --traces -`"),
+        (b"\x28\xb5\x2f\xfd", "it is compressed by zstd; pass `zstd -dc FILE | stagger check --traces -`"),
+        (b"BZh", "it is compressed by bzip2; pass `bzip2 -dc FILE | stagger check --traces -`"),
+        (b"PK\x03\x04", "it is a zip archive; unpack it first"),
+        (b"\xff\xfe", "it is UTF-16; save it as UTF-8"),
+        (b"\xfe\xff", "it is UTF-16; save it as UTF-8"),
+    ];
+    MARKS.iter().find(|(mark, _)| head.starts_with(mark)).map(|(_, how)| *how)
 }
 
 /// Most findings of a kind, and edges, that are printed.
@@ -96,7 +184,18 @@ pub(super) fn text(files: &[String], report: &Report, options: RenderOptions) ->
         }
     }
     if report.is_clean() {
-        out += "no findings\n";
+        let clean = match too_few(report) {
+            Some(text) => text,
+            None if report.evidence == Evidence::NoRetries => {
+                let text = match report.calls() {
+                    1 => "the one call was not repeated".to_owned(),
+                    calls => format!("none of the {calls} calls was repeated"),
+                };
+                format!("no findings: {text}")
+            }
+            None => "no findings".to_owned(),
+        };
+        out += &paragraph(&clean, "  ", options);
     }
     for note in notes(report) {
         out += &paragraph(&format!("note: {note}"), "      ", options);
@@ -256,7 +355,8 @@ fn notes(report: &Report) -> Vec<String> {
         ),
         (report.spans_without_parent, "spans have a parent that is in no file: what is above them is not known"),
         (report.duplicate_spans, "spans are there twice, and counted once"),
-        (report.unknown_values, "values of the files are neither OTLP nor Jaeger's, and are not read"),
+        (report.unknown_values, "values of the files are neither OTLP, nor Tempo's or Jaeger's, and are not read"),
+        (report.invalid_spans, "spans have no identifier of their own or of their trace, and are not counted"),
     ];
     known.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect()
 }

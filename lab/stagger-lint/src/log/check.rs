@@ -1,4 +1,5 @@
 use core::f64::consts::TAU;
+use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,6 +30,37 @@ pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
         findings.extend(policy_mismatch(&groups, policy));
     }
     findings
+}
+
+/// Returns what a log is too short for; `None` if there are enough delays to say whether they are equal.
+#[must_use]
+pub fn too_few(log: &Log) -> Option<TooFew> {
+    let comparable = groups(log).values().map(Vec::len).max().unwrap_or_default();
+    if comparable < FEWEST { Some(TooFew { delays: log.entries.len(), comparable }) } else { None }
+}
+
+/// Why nothing can be said about the jitter of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TooFew {
+    /// Number of delays.
+    pub delays: usize,
+    /// The most delays before the same retry: only these can be equal for want of jitter.
+    pub comparable: usize,
+}
+
+impl fmt::Display for TooFew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("too few to judge: ")?;
+        let Self { delays, comparable } = *self;
+        match (delays, comparable) {
+            (0, _) => f.write_str("no delays")?,
+            (1, _) => f.write_str("1 delay")?,
+            _ if comparable < delays => write!(f, "{delays} delays, at most {comparable} before the same retry")?,
+            _ => write!(f, "{delays} delays")?,
+        }
+        write!(f, ", and {FEWEST} before the same retry are needed to say whether they are equal")
+    }
 }
 
 /// The delays before each retry, sorted; under `None` the delays whose retry is unknown.

@@ -20,5 +20,5 @@ mod check;
 mod json;
 mod read;
 
-pub use check::check;
+pub use check::{TooFew, check, too_few};
 pub use read::{LineError, Log, LogEntry, LogError, read};

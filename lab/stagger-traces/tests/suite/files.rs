@@ -1,6 +1,6 @@
 //! Files as they come: in parts, in another order, cut off, and made to harm.
 
-use stagger_traces::{Analyzer, Report};
+use stagger_traces::{Analyzer, Evidence, FileRead, Report};
 
 use crate::recorded::{CLIENT, Recorded, SERVER, report};
 
@@ -30,7 +30,7 @@ fn a_trace_in_several_files_is_put_together_in_either_order() {
     for parts in [[0, 1], [1, 0]] {
         let files = [part(|at| at % 3 == 1).otlp(), part(|at| at % 3 != 1).jaeger()];
         let mut analyzer = Analyzer::new();
-        parts.iter().for_each(|part: &usize| analyzer.read(files[*part].as_bytes()).unwrap());
+        parts.iter().for_each(|part: &usize| drop(analyzer.read(files[*part].as_bytes()).unwrap()));
         assert_eq!(analyzer.finish(), wanted, "{parts:?}");
     }
 }
@@ -75,7 +75,7 @@ fn read(text: &str) -> Result<Report, String> {
     let mut analyzer = Analyzer::new();
     let read = analyzer.read(text.as_bytes());
     let report = analyzer.finish();
-    read.map(|()| report).map_err(|error| format!("{}:{}: {error}", error.line(), error.column()))
+    read.map(|_| report).map_err(|error| format!("{}:{}: {error}", error.line(), error.column()))
 }
 
 #[test]
@@ -106,4 +106,97 @@ fn spans_that_are_their_own_ancestors_are_left_out() {
     let spans = [span("a", "b"), span("b", "a"), span("c", "c"), span("d", "")].join(",");
     let report = read(&format!(r#"{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{spans}]}}]}}]}}"#)).unwrap();
     assert_eq!((report.spans, report.edges[0].attempts), (4, 2));
+}
+
+#[test]
+fn every_form_that_tempo_and_jaeger_answer_with_is_read() {
+    let recorded = recorded(3);
+    let wanted = recorded.report();
+    let (otlp, jaeger) = (recorded.otlp(), recorded.jaeger());
+    let lists: Vec<_> = otlp.lines().map(|line| line.replace("{\"resourceSpans\"", "{\"batches\"")).collect();
+    let list = otlp.lines().collect::<Vec<_>>().join(",");
+    let jaeger_list = jaeger.split_once("\"data\": [").unwrap().1.rsplit_once("], \"total\"").unwrap().0;
+    let snake = otlp
+        .replace("resourceSpans", "resource_spans")
+        .replace("scopeSpans", "scope_spans")
+        .replace("traceId", "trace_id")
+        .replace("spanId", "span_id")
+        .replace("parentSpanId", "parent_span_id")
+        .replace("startTimeUnixNano", "start_time_unix_nano")
+        .replace("endTimeUnixNano", "end_time_unix_nano")
+        .replace("stringValue", "string_value")
+        .replace("intValue", "int_value");
+    for (form, text) in [
+        ("Tempo's first interface", lists.join("\n")),
+        ("its second one", lists.iter().map(|list| format!("{{\"trace\": {list}, \"metrics\": {{}}}}")).collect()),
+        ("its second one, as OTLP", otlp.lines().map(|line| format!("{{\"trace\": {line}}}\n")).collect()),
+        ("Jaeger's third interface", otlp.lines().map(|line| format!("{{\"result\": {line}}}\n")).collect()),
+        ("a list", format!("[{list}]")),
+        ("the names of protobuf", snake),
+        ("a trace of Jaeger's alone", jaeger_list.replace(",\n", "\n")),
+        ("several of them in a list", format!("[{jaeger_list}]")),
+    ] {
+        assert_eq!(report(&text), wanted, "{form}: {text}");
+    }
+}
+
+fn found(text: &str) -> (FileRead, Report) {
+    let mut analyzer = Analyzer::new();
+    let found = analyzer.read(text.as_bytes()).expect("it is JSON");
+    (found, analyzer.finish())
+}
+
+#[test]
+fn a_file_without_spans_says_what_it_has() {
+    for (text, unknown, member) in [
+        ("", 0, None),
+        (" \n", 0, None),
+        ("[]", 0, None),
+        ("{\"resourceSpans\": []}", 0, None),
+        ("{\"data\": null, \"errors\": [{\"code\": 404}]}", 0, None),
+        ("{}", 1, None),
+        ("{\"resourceMetrics\": []}", 1, Some("resourceMetrics")),
+        ("{\"level\": \"info\"}\n{\"msg\": \"x\"}", 2, Some("level")),
+        // Zipkin's.
+        ("[{\"traceId\": \"a\", \"id\": \"b\"}]", 1, Some("traceId")),
+        ("{\"trace\": {\"trace\": {\"trace\": {\"batches\": 7}}}}", 1, Some("trace")),
+    ] {
+        let (found, report) = found(text);
+        assert_eq!(
+            (found.spans, found.unknown_values, found.unknown_member.as_deref()),
+            (0, unknown, member),
+            "{text}"
+        );
+        assert_eq!((report.evidence, report.spans), (Evidence::NoCalls, 0), "{text}");
+    }
+    let (long, _) = found(&format!("{{\"{}\": 1}}", "ß".repeat(100)));
+    assert_eq!(long.unknown_member.map(|member| member.chars().count()), Some(40));
+}
+
+#[test]
+fn spans_without_identifiers_are_not_counted() {
+    for text in [
+        r#"{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "a"}, {"traceId": "1", "spanId": ""}]}]}]}"#,
+        r#"{"spans": [{"name": "a"}, {"traceId": "1", "spanId": "2"}]}"#,
+    ] {
+        let (found, report) = found(text);
+        assert_eq!((found.spans, found.invalid_spans, report.invalid_spans, report.spans), (0, 2, 2, 0), "{text}");
+    }
+}
+
+#[test]
+fn what_traces_are_enough_for_is_told_apart() {
+    let none = Recorded::default();
+    let evidence = |recorded: &Recorded| (recorded.report().evidence, recorded.report().comparable_retries);
+    assert_eq!(evidence(&none), (Evidence::NoCalls, 0));
+    let mut servers = Recorded::default();
+    servers.add((1, 0), ("shop", "GET /", SERVER), (0, 9), false);
+    assert_eq!(evidence(&servers), (Evidence::NoCalls, 0));
+    let mut calls = servers.clone();
+    calls.add((1, 1), ("shop", "GET", CLIENT), (0, 9), true);
+    assert_eq!(evidence(&calls), (Evidence::NoRetries, 0));
+    assert_eq!(evidence(&recorded(19)), (Evidence::FewRetries, 19));
+    assert_eq!(evidence(&recorded(20)), (Evidence::Enough, 20));
+    assert_eq!((recorded(19).report().calls(), recorded(19).report().retries()), (19, 19));
+    assert!(!recorded(20).report().is_clean(), "20 equal delays are a finding");
 }

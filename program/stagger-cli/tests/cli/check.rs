@@ -174,7 +174,39 @@ fn a_log_without_delays_is_an_error() {
 fn the_log_line_of_a_common_client_is_read() {
     let text = "Attempt 1 failed. Retrying in 0.134s\nAttempt 2 failed. Retrying in 0.2s\n";
     let seen = see_with_input(&mut check(&["--log", "-"]), text.as_bytes());
-    assert!(seen.exits(0).stdout.starts_with("standard input: 2 delays\n"), "{seen:#?}");
+    assert!(seen.exits(3).stdout.starts_with("standard input: 2 delays\n"), "{seen:#?}");
+}
+
+#[test]
+fn a_log_that_is_too_short_to_judge_is_said_in_every_format() {
+    const WHY: &str =
+        "too few to judge: 5 delays, and 8 before the same retry are needed to say whether they are equal";
+    let five = "5s a 1\n5s b 1\n5s c 1\n5s d 1\n5s e 1\n";
+    let run = |flags: &[&str], text: &str| {
+        let flags = [&["--log", "-"], flags].concat();
+        see_with_input(check(&flags).env("COLUMNS", "200"), text.as_bytes())
+    };
+    let (text, json) = (run(&[], five), run(&["--json"], five));
+    assert!(text.exits(3).stdout.contains(WHY) && !text.stdout.contains("no findings"), "{text:#?}");
+    let document: Value = serde_json::from_str(&json.exits(3).stdout).unwrap();
+    assert_eq!(document["log"]["too_few"], WHY);
+    let sarif: Value = serde_json::from_str(&run(&["--sarif"], five).exits(3).stdout).unwrap();
+    let notification = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0];
+    assert_eq!(notification["message"]["text"], format!("standard input: {WHY}"));
+    let junit = run(&["--junit"], five);
+    assert!(junit.exits(3).stdout.contains("<skipped message=\"too few to judge: 5 delays"), "{junit:#?}");
+    let github = run(&["--github"], five);
+    assert_eq!(github.exits(3).stdout, format!("::warning title=standard input::{WHY}\n"));
+    let page = run(&["--output", "-"], five);
+    assert!(page.exits(3).stdout.contains("Too few to judge: 5 delays"), "{page:#?}");
+    // Delays of different retries are not equal for want of jitter.
+    let apart = run(&[], "1s a 1\n2s a 2\n4s a 3\n1s b 1\n2s b 2\n4s b 3\n1s c 1\n2s c 2\n4s c 3\n");
+    assert!(apart.exits(3).stdout.contains("9 delays, at most 3 before the same retry"), "{apart:#?}");
+    // What is found in a short log is found.
+    run(&[], "5s a 60\n").exits(1);
+    run(&["--allow", "L004"], "5s a 60\n").exits(0);
+    let eight: String = (0..8).map(|n| format!("{n}.{n}7 c{n} 1\n")).collect();
+    assert!(run(&[], &eight).exits(0).stdout.ends_with("no findings\n"));
 }
 
 #[test]
@@ -266,7 +298,7 @@ fn delays_that_the_command_requested_are_counted_and_skipped() {
     let log = files.path("log.ndjson");
     let flags = ["-n", "2", "--log", "json", "--log-file", log.to_str().unwrap()];
     see(&mut run_script(&flags, "echo retry-after=50ms > $STAGGER_ADVICE; exit 1")).exits(1);
-    let document = json(&["--log", log.to_str().unwrap()], 0);
+    let document = json(&["--log", log.to_str().unwrap()], 3);
     assert_eq!((&document["log"]["delays"], &document["log"]["skipped_hints"]), (&Value::from(0), &Value::from(1)));
 }
 
