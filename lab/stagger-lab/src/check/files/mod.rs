@@ -3,6 +3,7 @@
 mod notes;
 mod policies;
 mod read;
+mod refused;
 mod report;
 
 pub(super) use notes::Note;

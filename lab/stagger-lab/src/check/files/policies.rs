@@ -8,6 +8,7 @@ use stagger_core::text::Compact;
 use stagger_terminal::output::error::CliError;
 
 use super::read::{Found, text};
+use super::refused::refusal;
 use stagger_terminal::output::outside::path_shown;
 
 /// A policy that a configuration of another system has.
@@ -34,8 +35,8 @@ pub struct ConfigPolicy {
 pub(crate) fn policies_of(file: &Path, entry: Option<&str>) -> Result<Vec<ConfigPolicy>, CliError> {
     let name = path_shown(file);
     let text = text(&Found { path: file.to_owned(), is_named: true }, &name)?;
-    let entries =
-        read(&text, None).map_err(|error| CliError::usage(format_args!("{name}:{}: {error}", error.position())))?;
+    let entries = read(&text, None)
+        .map_err(|error| CliError::usage(format_args!("{name}:{}", refusal(file, &text, None, &error))))?;
     let all: Vec<_> = entries.iter().filter_map(|entry| policy(&name, entry)).collect();
     let Some(wanted) = entry else {
         return if all.is_empty() {

@@ -14,6 +14,7 @@ use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::say;
 
 use super::notes::{Note, notes};
+use super::refused::{nginx, refusal};
 use stagger_terminal::output::outside::path_shown;
 
 /// The longest file that is read, in bytes.
@@ -114,12 +115,18 @@ impl FileResult {
         if ending == "toml" && !file.is_named {
             return Ok(None);
         }
-        let config = match ConfigFile::read(&*name, text, format) {
+        let config = match ConfigFile::read(&*name, &*text, format) {
             Ok(config) => config,
-            // It may be anything.
-            Err(error) if !file.is_named && !error.to_string().starts_with("not valid") => return Ok(None),
-            Err(_) if !file.is_named && !matches!(ending, "json" | "yaml" | "yml") => return Ok(None),
-            Err(error) => return Err(CliError::usage(format_args!("{shown}:{}: {error}", error.position()))),
+            Err(error) => {
+                // Of a directory, it may be anything.
+                let says_what_it_is = matches!(ending, "json" | "yaml" | "yml")
+                    && error.to_string().starts_with("not valid")
+                    || format.is_none() && nginx(&file.path, &text).is_some();
+                if !file.is_named && !says_what_it_is {
+                    return Ok(None);
+                }
+                return Err(CliError::usage(format_args!("{shown}:{}", refusal(&file.path, &text, format, &error))));
+            }
         };
         if config.entries().is_empty() && !file.is_named {
             return Ok(None);
@@ -187,7 +194,7 @@ fn has_drop_ins(path: &Path) -> bool {
 }
 
 /// Returns what the name of a file ends with, without the dot; nothing if that is no text.
-fn ending(path: &Path) -> &str {
+pub(super) fn ending(path: &Path) -> &str {
     match path.extension() {
         Some(ending) => ending.to_str().unwrap_or_default(),
         None => "",
