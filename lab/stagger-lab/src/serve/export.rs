@@ -16,7 +16,7 @@ use stagger_sim::storm::{
 };
 use stagger_terminal::output::error::CliError;
 
-use super::limits::Jobs;
+use super::limits::{Jobs, Work};
 use super::question::{Question, RaceQuestion, parse_policy};
 use super::reply::Failure;
 
@@ -68,7 +68,7 @@ pub(super) async fn answer(
         ExportFormat::Toml => toml(&policy)?.into_bytes(),
         ExportFormat::Rust => rust(&policy).into_bytes(),
         ExportFormat::Report | ExportFormat::Json | ExportFormat::Test => {
-            let place = jobs.admit()?;
+            let place = jobs.admit(Work::Simulation)?;
             let run = place.run(Arc::new(Progress::new()), move |progress| {
                 let Some(storm) = race.run(progress)? else { return Ok(Vec::new()) };
                 match format {

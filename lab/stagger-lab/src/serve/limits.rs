@@ -54,6 +54,35 @@ pub(super) const MAX_SHOWN_ATTEMPTS: u64 = 300_000;
 /// Maximum number of bins of a curve. Longer ones are added up.
 pub(super) const MAX_BINS: usize = 6_000;
 
+/// What is computed for a request, which a message names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Simulation,
+    /// What `plan` and `check` say about a policy.
+    Forecast,
+    /// What `advise` looks for.
+    Search,
+}
+
+impl Work {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Simulation => "simulation",
+            Self::Forecast => "forecast",
+            Self::Search => "search",
+        }
+    }
+
+    /// Says what to do if it takes too long here.
+    const fn way_out(self) -> &'static str {
+        match self {
+            Self::Simulation => "lower clients, or use stagger simulate",
+            Self::Forecast => "use stagger plan and stagger check, which have no time limit",
+            Self::Search => "use stagger advise, which has no time limit",
+        }
+    }
+}
+
 /// Simulations or forecasts, of which a bounded number runs at a time.
 #[derive(Debug)]
 pub(super) struct Jobs {
@@ -64,6 +93,7 @@ pub(super) struct Jobs {
 /// The place of a job among all that run, wait, or are being answered.
 #[derive(Debug)]
 pub(super) struct Place {
+    work: Work,
     _admitted: OwnedSemaphorePermit,
     running: Arc<Semaphore>,
 }
@@ -84,12 +114,15 @@ impl Jobs {
     }
 
     /// Returns a place, unless all are taken.
-    pub(super) fn admit(&self) -> Result<Place, Failure> {
+    pub(super) fn admit(&self, work: Work) -> Result<Place, Failure> {
         match Arc::clone(&self.admitted).try_acquire_owned() {
-            Ok(admitted) => Ok(Place { _admitted: admitted, running: Arc::clone(&self.running) }),
+            Ok(admitted) => Ok(Place { work, _admitted: admitted, running: Arc::clone(&self.running) }),
             Err(_) => Err(Failure::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                format_args!("{MAX_JOBS} simulations are waiting; close other tabs of this page, or try again"),
+                format_args!(
+                    "{MAX_JOBS} requests are waiting before this {}; close other tabs of this page, or try again",
+                    work.name()
+                ),
             )),
         }
     }
@@ -115,13 +148,16 @@ impl Place {
         match done {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(_)) => {
-                Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "the simulation failed; please report it"))
+                let text = format_args!("the {} failed; please report it", self.work.name());
+                Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text))
             }
             Err(_) => Err(Failure::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 format_args!(
-                    "the simulation takes longer than {} s; lower clients, or use stagger simulate",
-                    MAX_RUN_TIME.as_secs()
+                    "the {} takes longer than {} s; {}",
+                    self.work.name(),
+                    MAX_RUN_TIME.as_secs(),
+                    self.work.way_out()
                 ),
             )),
         }
@@ -144,17 +180,17 @@ mod tests {
     #[tokio::test]
     async fn places_are_bounded_and_free_again_when_dropped() {
         let jobs = Jobs::new();
-        let places: Vec<_> = (0..MAX_JOBS).map(|_| jobs.admit().unwrap()).collect();
-        assert!(jobs.admit().is_err_and(|failure| failure.text().contains("16 simulations are waiting")));
+        let places: Vec<_> = (0..MAX_JOBS).map(|_| jobs.admit(Work::Simulation).unwrap()).collect();
+        assert!(jobs.admit(Work::Simulation).is_err_and(|failure| failure.text().contains("16 requests are waiting")));
         drop(places);
-        assert!(jobs.admit().is_ok());
+        assert!(jobs.admit(Work::Simulation).is_ok());
     }
 
     #[tokio::test]
     async fn a_dropped_run_is_cancelled_and_frees_its_turn() {
         let jobs = Jobs::new();
         for _ in 0..2 * MAX_RUNNING {
-            let place = jobs.admit().unwrap();
+            let place = jobs.admit(Work::Simulation).unwrap();
             let progress = Arc::new(Progress::new());
             tokio::select! {
                 biased;
@@ -168,9 +204,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_takes_too_long_is_cancelled() {
+    async fn a_run_that_takes_too_long_is_cancelled_with_what_is_true_for_it() {
+        for (work, want) in [
+            (Work::Simulation, "the simulation takes longer than 20 s; lower clients"),
+            (Work::Forecast, "the forecast takes longer than 20 s; use stagger plan and stagger check"),
+            (Work::Search, "the search takes longer than 20 s; use stagger advise"),
+        ] {
+            is_cancelled(work, want).await;
+        }
+    }
+
+    async fn is_cancelled(work: Work, want: &str) {
         let jobs = Jobs::new();
-        let place = jobs.admit().unwrap();
+        let place = jobs.admit(work).unwrap();
         let ended = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&ended);
         let work = move |progress: &Progress| {
@@ -180,7 +226,7 @@ mod tests {
         let run = place.run(Arc::new(Progress::new()), work);
         let (done, ()) = tokio::join!(biased; run, tokio::time::advance(MAX_RUN_TIME));
         let failure = done.unwrap_err();
-        assert!(failure.text().starts_with("the simulation takes longer than 20 s"), "{failure:?}");
+        assert!(failure.text().starts_with(want), "{failure:?}");
         let all = jobs.running.acquire_many(MAX_RUNNING as u32).await;
         assert_eq!((all.is_ok(), ended.load(Ordering::SeqCst)), (true, 1));
     }

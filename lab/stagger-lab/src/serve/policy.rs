@@ -12,7 +12,7 @@ use stagger_lint::{DeploymentContext, Purpose};
 use stagger_sim::Progress;
 use stagger_terminal::plan::forecast_of;
 
-use super::limits::Jobs;
+use super::limits::{Jobs, Work};
 use super::question::{Question, parse_policy};
 use super::reply::{Failure, Json, answer_with_events};
 use crate::advise::recommend;
@@ -39,7 +39,7 @@ pub(super) async fn answer(
     let policy = parse_policy(&question.policy)?;
     let context = question.context()?;
     // The forecast of some policies takes seconds.
-    let place = jobs.admit()?;
+    let place = jobs.admit(Work::Forecast)?;
     let forecast = place.run(Arc::new(Progress::new()), move |_| {
         let (plan, check) = (forecast_of(policy)?, findings_of(policy, &context)?);
         Ok::<_, Failure>(json!({ "policy": policy.to_string(), "plan": plan, "check": check }))
@@ -88,7 +88,7 @@ pub(super) async fn advise(
     State(jobs): State<Arc<Jobs>>,
     Question(question): Question<AdviseQuestion>,
 ) -> Result<Response, Failure> {
-    let place = jobs.admit()?;
+    let place = jobs.admit(Work::Search)?;
     Ok(answer_with_events(move |events| async move {
         let progress = Arc::new(Progress::new());
         let search = place.run(Arc::clone(&progress), move |progress| {

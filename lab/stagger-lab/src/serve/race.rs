@@ -10,7 +10,7 @@ use stagger_sim::reconnect::ReconnectFigures;
 use stagger_sim::storm::{Better, Importance, Metric, Quantity, ReconnectReport, RunFigures, StormReport};
 use stagger_terminal::plot::Unit;
 
-use super::limits::{Jobs, MAX_BINS, MAX_DOTS, MAX_SHOWN_ATTEMPTS, Place};
+use super::limits::{Jobs, MAX_BINS, MAX_DOTS, MAX_SHOWN_ATTEMPTS, Place, Work};
 use super::question::{Question, RaceQuestion};
 use super::reply::{Events, Failure, Gone, answer_with_events};
 use crate::simulate::Race;
@@ -24,7 +24,7 @@ pub(super) async fn answer(
     Question(question): Question<RaceQuestion>,
 ) -> Result<Response, Failure> {
     let race = Arc::new(question.race()?);
-    let place = jobs.admit()?;
+    let place = jobs.admit(Work::Simulation)?;
     Ok(answer_with_events(move |events| send(race, place, events)))
 }
 
