@@ -123,7 +123,7 @@ impl ExternalServer {
         let uri: Uri = url.parse().map_err(|error| {
             CliError::usage(format_args!("--url: {error}; expected a URL like ws://127.0.0.1:9000/feed"))
         })?;
-        match uri.scheme_str() {
+        match uri.scheme_str().map(str::to_ascii_lowercase).as_deref() {
             Some("ws") => {}
             Some("wss") => {
                 return Err(wrong(

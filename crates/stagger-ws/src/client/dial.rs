@@ -55,6 +55,7 @@ impl Dialer {
                 Ok(cause) => *cause,
                 Err(error) => ConnectionError::Request(Arc::from(error)),
             })?;
+        *request.uri_mut() = with_lower_scheme(request.uri().clone());
         let mut redirects = 0;
         loop {
             telemetry::record_host(request.uri());
@@ -162,6 +163,15 @@ fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<()>, Connect
     Ok(request)
 }
 
+/// Returns a URI with its scheme in lower case: `WSS` is the same as `wss` (RFC 3986 §3.1), and what is compared from
+/// here on has only these.
+fn with_lower_scheme(uri: Uri) -> Uri {
+    let Some(scheme) = uri.scheme_str().map(str::to_ascii_lowercase) else { return uri };
+    let mut parts = uri.clone().into_parts();
+    parts.scheme = scheme.parse().ok();
+    Uri::from_parts(parts).unwrap_or(uri)
+}
+
 /// Returns the value of the `Host` header, without user information.
 fn host_header(uri: &Uri) -> Result<HeaderValue, ConnectionError> {
     const NO_HOST: ConnectionError = ConnectionError::InvalidRequest("the URL has no host");
@@ -178,7 +188,7 @@ fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
         format!("{scheme}://{}{to}", from.authority()?).parse().ok()?
     } else {
         let (named, rest) = to.split_once("://")?;
-        let named = match named {
+        let named = match &*named.to_ascii_lowercase() {
             "ws" | "http" => "ws",
             "wss" | "https" => "wss",
             _ => return None,
@@ -231,10 +241,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_scheme_in_upper_case_is_the_same() {
+        for (uri, want) in [("WSS://a/x?y", "wss://a/x?y"), ("Ws://me@a:1/", "ws://me@a:1/")] {
+            assert_eq!(with_lower_scheme(uri.parse().unwrap()).to_string(), want);
+        }
+        assert_eq!(with_lower_scheme(Uri::from_static("/x")), "/x");
+    }
+
+    #[test]
     fn redirects_never_downgrade_from_wss_to_ws() {
         for (from, to, want) in [
             ("ws://a/x", "wss://b/y?q", Some("wss://b/y?q")),
             ("ws://a/x", "http://b/y", Some("ws://b/y")),
+            ("ws://a/x", "HTTPS://b/y", Some("wss://b/y")),
             ("wss://a:1/x", "/y", Some("wss://a:1/y")),
             ("wss://a/x", "https://b/y", Some("wss://b/y")),
             ("wss://a/x", "ws://a/x", None),

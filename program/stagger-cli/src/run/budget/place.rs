@@ -57,13 +57,14 @@ const LONGEST_NAME: usize = 64;
 impl StoreAddress {
     /// Returns whether this is an address and not a name.
     pub(crate) fn is_address(text: &str) -> bool {
-        text.starts_with("redis://") || text.starts_with("rediss://")
+        text.split_once("://").is_some_and(|(scheme, _)| scheme_of_store(scheme).is_some())
     }
 
     /// Parses an address.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let usage = |problem: &str| format!("{problem}; write redis://HOST/NAME or redis://HOST:PORT/DATABASE/NAME");
-        let Some((scheme @ ("redis" | "rediss"), rest)) = text.split_once("://") else {
+        let parts = text.split_once("://").and_then(|(scheme, rest)| Some((scheme_of_store(scheme)?, rest)));
+        let Some((scheme, rest)) = parts else {
             return Err(usage("the address does not begin with redis:// or rediss://"));
         };
         let (authority, path) = rest.split_once('/').ok_or_else(|| usage("the address has no name"))?;
@@ -91,6 +92,11 @@ impl StoreAddress {
             shown: format!("{scheme}://{host}{database}/{name}"),
         })
     }
+}
+
+/// Returns the scheme of a store as it is written; upper case is the same (RFC 3986 §3.1).
+fn scheme_of_store(scheme: &str) -> Option<&'static str> {
+    ["redis", "rediss"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known))
 }
 
 #[cfg(not(feature = "fleet"))]
@@ -186,6 +192,7 @@ mod tests {
     fn an_address_has_a_host_perhaps_a_database_and_a_name() {
         for (text, url, name, shown) in [
             ("redis://h/jobs", "redis://h", "jobs", "redis://h/jobs"),
+            ("REDISS://h/jobs", "rediss://h", "jobs", "rediss://h/jobs"),
             ("redis://h:6380/3/jobs", "redis://h:6380/3", "jobs", "redis://h:6380/3/jobs"),
             ("rediss://:p@ss@h/jobs", "rediss://:p@ss@h", "jobs", "rediss://h/jobs"),
             ("redis://[::1]:1/0/2026", "redis://[::1]:1/0", "2026", "redis://[::1]:1/0/2026"),
