@@ -13,6 +13,7 @@ use stagger_terminal::output::write::{RunId, Stamp};
 use super::args::WaitLogFormat;
 use super::poll::Attempt;
 use super::settings::{Need, Settings};
+use super::target::Target;
 
 const RED: Style = AnsiColor::Red.on_default();
 const GREEN: Style = AnsiColor::Green.on_default();
@@ -53,7 +54,11 @@ enum LogStyle {
 struct TargetState {
     target: String,
     ready: bool,
+    /// Attempts that have begun: the last one may not have ended.
     attempts: u64,
+    /// What is true while the first attempt has not ended.
+    #[serde(skip)]
+    unanswered: &'static str,
     /// Why the last attempt did not find it ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -97,7 +102,13 @@ impl Log {
             WaitLogFormat::Human if term.stderr.tty => LogStyle::Human,
             WaitLogFormat::Human => LogStyle::Plain,
         };
-        let state = |target: String| TargetState { target, ready: false, attempts: 0, reason: None };
+        let state = |target: &Target| TargetState {
+            target: target.to_string(),
+            ready: false,
+            attempts: 0,
+            unanswered: target.unanswered(),
+            reason: None,
+        };
         Self {
             style,
             verbose: settings.args.verbose,
@@ -111,7 +122,7 @@ impl Log {
             need: settings.need,
             seed: settings.seed.get(),
             run: RunId::random(),
-            targets: settings.targets.iter().map(|target| state(target.to_string())).collect(),
+            targets: settings.targets.iter().map(state).collect(),
         }
     }
 
@@ -125,9 +136,16 @@ impl Log {
         self.json(Event::Start { policy: policy.to_string(), seed: self.seed, targets, timeout_s });
     }
 
+    /// Counts an attempt that begins.
+    pub(super) fn begins(&mut self, index: usize) {
+        if let Some(state) = self.targets.get_mut(index) {
+            state.attempts += 1;
+        }
+    }
+
+    /// Tells about an attempt that has ended.
     pub(super) fn attempt(&mut self, index: usize, attempt: &Attempt<'_>) {
         let Some(state) = self.targets.get_mut(index) else { return };
-        state.attempts += 1;
         state.reason = attempt.failure.map(|failure| failure.reason.clone());
         let state = state.clone();
         if self.verbose {
@@ -170,7 +188,11 @@ impl Log {
             if state.ready || ending.exit == 0 {
                 continue;
             }
-            let reason = state.reason.as_deref().unwrap_or("no attempt has ended");
+            let reason = match &state.reason {
+                Some(reason) => reason,
+                None if state.attempts == 0 => "no attempt has begun",
+                None => state.unanswered,
+            };
             self.say_of(RED, mark, &state, &format!("{} after {elapsed}: {reason}", ending.why));
         }
         let (exit, signal) = (ending.exit, ending.signal);

@@ -40,6 +40,10 @@ pub(super) async fn run<C: AsyncFn() -> Result<Ready, Failure>>(
         // Numbered, so that clients with one seed do not ask all targets at the same time.
         let seed = settings.seed.for_call(u64::try_from(index).unwrap_or(u64::MAX));
         async move {
+            let check = async || {
+                log.borrow_mut().begins(index);
+                check().await
+            };
             polling.until_ready(seed, check, |attempt| log.borrow_mut().attempt(index, attempt)).await?;
             log.borrow_mut().ready(index);
             Ok(())

@@ -35,7 +35,9 @@ impl Target {
                 "a target is HOST:PORT, http://..., https://..., unix:PATH, file:PATH, pid:N or cmd:COMMAND",
             );
         };
-        match scheme {
+        // RFC 3986 §3.1: upper case is the same scheme. What no `/` follows may be a host of this name, and its port.
+        let scheme = if rest.starts_with('/') { scheme.to_ascii_lowercase() } else { scheme.to_owned() };
+        match &*scheme {
             "http" | "https" if rest.starts_with("//") => match Url::parse(text) {
                 Ok(url) if url.has_host() => Ok(Self::Http(url)),
                 Ok(_) => problem("the URL has no host"),
@@ -52,6 +54,18 @@ impl Target {
             "cmd" => Ok(Self::Command(rest.to_owned())),
             _ if rest.starts_with("//") => problem(&format!("{scheme}:// {NO_CLIENT}")),
             _ => host_and_port(text).or_else(problem),
+        }
+    }
+}
+
+impl Target {
+    /// Says what is true of a target while the first attempt has not ended.
+    pub(super) const fn unanswered(&self) -> &'static str {
+        match self {
+            // The end would have been noticed at once.
+            Self::Process(_) => "is running",
+            Self::Command(_) => "the command has not ended",
+            _ => "no answer yet",
         }
     }
 }
@@ -131,6 +145,11 @@ mod tests {
             ("cmd:pg_isready -q", "cmd:pg_isready -q"),
             ("https://h/health", "https://h/health"),
             ("http://h:8080", "http://h:8080/"),
+            ("HTTP://H/", "http://h/"),
+            ("Tcp://db:5432", "db:5432"),
+            ("FILE:///run/x", "file:/run/x"),
+            ("Unix:/run/x", "unix:/run/x"),
+            ("FILE:80", "FILE:80"),
         ] {
             assert_eq!(Target::parse(text).map(|target| target.to_string()).as_deref(), Ok(want), "{text}");
         }
