@@ -74,6 +74,18 @@ impl Screen {
     }
 }
 
+/// Returns whether this job has the terminal on standard error. One in the background (`&`, or Ctrl-Z and `bg`) shares
+/// it with a shell, at whose prompt the cursor is: it may print lines, and must not redraw any.
+#[must_use]
+pub fn is_foreground() -> bool {
+    #[cfg(unix)]
+    if let Ok(group) = rustix::termios::tcgetpgrp(io::stderr()) {
+        return group == rustix::process::getpgrp();
+    }
+    // Of a terminal that does not control this process, nobody else has jobs here.
+    true
+}
+
 /// Returns the current width of standard error: a window may have been resized since the program started.
 pub fn stderr_width() -> usize {
     columns(|name| env::var_os(name)).or_else(terminal_width).unwrap_or(DEFAULT_WIDTH)

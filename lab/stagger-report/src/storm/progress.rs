@@ -12,7 +12,7 @@ use signal_hook::{
     flag::{register, register_conditional_default, register_usize},
 };
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::output::terminal::{Term, stderr_width};
+use stagger_terminal::output::terminal::{Term, is_foreground, stderr_width};
 
 /// Whether the user asked to stop.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +77,11 @@ impl ProgressLine {
         if let Some(started) = self.started
             && started.elapsed() >= SHOW_AFTER
         {
+            // In the background, the cursor is at the prompt of a shell.
+            if !is_foreground() {
+                self.is_drawn = false;
+                return;
+            }
             let room = stderr_width().saturating_sub(1);
             let text: String = text().chars().take(room).collect();
             // The line is optional, so ignore write errors.
@@ -88,7 +93,7 @@ impl ProgressLine {
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if self.is_drawn {
+        if self.is_drawn && is_foreground() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }

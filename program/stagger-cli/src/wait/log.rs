@@ -205,6 +205,10 @@ impl Log {
         if !self.live || elapsed < SHOW_AFTER {
             return;
         }
+        if !terminal::is_foreground() {
+            self.clear();
+            return;
+        }
         self.frame += 1;
         let line = self.status_line(elapsed);
         // The last column stays free: some terminals wrap when it is filled.
@@ -271,7 +275,10 @@ impl Log {
     fn clear(&mut self) {
         if self.drawn {
             self.drawn = false;
-            write(&format!("\r{CLEAR_REST}"));
+            // In the background, the prompt of a shell is where it was.
+            if terminal::is_foreground() {
+                write(&format!("\r{CLEAR_REST}"));
+            }
         }
     }
 }

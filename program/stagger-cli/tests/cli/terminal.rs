@@ -340,6 +340,29 @@ fn job_control_stops_and_continues_a_run() {
     }
 }
 
+/// The cursor is at the prompt of the shell then, where somebody may be typing.
+#[test]
+fn a_job_in_the_background_draws_no_line() {
+    for (command, line) in [
+        ("run -n 2 -d 60s --jitter none -- false", "starts in"),
+        ("wait file:/nowhere", "of 1m"),
+        ("simulate --clients=20k --capacity=1k -n=inf --seeds=1000", "simulating "),
+    ] {
+        let mut shell = Terminal::start(80, &[("PS1", "$ ")], "bash", &["--norc", "--noprofile", "-i"]);
+        shell.types(&format!("{STAGGER} {command}\n"));
+        shell.watch_until("the line is drawn", |shell| shell.raw().contains(line));
+        shell.types("\x1a");
+        shell.watch_until("the shell reports the stop", |shell| shell.has("Stopped"));
+        shell.types("bg; sleep 0.5; echo 'it' runs\n");
+        shell.watch_until("the job has run for a while", |shell| shell.raw().contains("it runs\r\n"));
+        let raw = shell.raw();
+        let (_, since) = raw.split_once("Stopped").unwrap();
+        assert!(!since.contains(line) && !since.contains("\x1b[K"), "{command}: {since:?}");
+        shell.types("kill -9 %1; exit\n");
+        shell.end();
+    }
+}
+
 #[test]
 fn a_command_without_terminal_input_has_its_own_process_group() {
     let files = Files::new();

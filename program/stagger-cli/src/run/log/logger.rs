@@ -123,6 +123,10 @@ impl Logger {
     pub(crate) fn tick(&mut self, now: Instant) {
         let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
+        if !terminal::is_foreground() {
+            self.clear();
+            return;
+        }
         // The last column stays free: some terminals wrap when it is filled.
         let text = line.render(terminal::stderr_width().saturating_sub(1), style.color);
         self.write(&format!("\r{text}{CLEAR_REST}"));
@@ -141,7 +145,10 @@ impl Logger {
             && live.drawn
         {
             live.drawn = false;
-            self.write(&format!("\r{CLEAR_REST}"));
+            // In the background, the prompt of a shell is where it was.
+            if terminal::is_foreground() {
+                self.write(&format!("\r{CLEAR_REST}"));
+            }
         }
     }
 
