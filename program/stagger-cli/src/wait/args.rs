@@ -101,7 +101,7 @@ pub(crate) struct WaitArgs {
     #[arg(long, value_name = "N", help_heading = "Delays")]
     pub(crate) seed: Option<u64>,
 
-    /// Log format: for humans, JSON lines, or none
+    /// Log format: for humans, JSON lines, or off
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WaitLogFormat::Human, help_heading = "Reporting")]
     pub(crate) log: WaitLogFormat,
 
@@ -150,6 +150,6 @@ Exit status:
   128+N    a signal ended the wait
 
 Names are looked up anew for each attempt, and every address is tried. A name that does not exist yet is waited for. HTTP \
-requests honor http_proxy, https_proxy, all_proxy and no_proxy, and a Retry-After of the response up to the max-hint \
+requests honor http_proxy, https_proxy, all_proxy and no_proxy as curl does, and a Retry-After of the response up to the max-hint \
 of \
 the policy (30 s by default). Passwords and queries of URLs are not logged.";

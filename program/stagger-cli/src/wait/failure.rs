@@ -92,7 +92,9 @@ impl Failure {
         {
             return Self::io(io);
         }
-        let texts: Vec<_> = chain.iter().skip(1).map(ToString::to_string).collect();
+        let mut texts: Vec<_> = chain.iter().skip(1).map(ToString::to_string).collect();
+        // A link that says only what its cause says.
+        texts.dedup();
         Self::unknown(if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") })
     }
 

@@ -63,8 +63,15 @@ impl Probe {
 
     /// Makes one attempt.
     pub(crate) async fn check(&self) -> Result<Ready, Failure> {
-        let checked = timeout(self.limit, self.ask()).await.unwrap_or_else(|_| Err(Failure::no_answer(self.limit)));
+        let checked = timeout(self.limit, self.ask()).await.unwrap_or_else(|_| Err(self.no_answer()));
         if self.gone { opposite(checked) } else { checked }
+    }
+
+    fn no_answer(&self) -> Failure {
+        match &self.kind {
+            Kind::Http(http) => http.no_answer(self.limit),
+            _ => Failure::no_answer(self.limit),
+        }
     }
 
     async fn ask(&self) -> Result<Ready, Failure> {

@@ -1,16 +1,18 @@
+use core::time::Duration;
 use std::env;
 use std::time::SystemTime;
 
 use regex::bytes::Regex;
 use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy as Redirects;
-use reqwest::{Certificate, Client, ClientBuilder, Method, Response, StatusCode, Url};
+use reqwest::{Certificate, Client, ClientBuilder, Method, Proxy, Response, StatusCode, Url};
 use stagger::{Outcome, ServerHint};
 use stagger_http::hint::server_hint;
 use stagger_http::{Idempotency, status};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::line::short;
 
+use super::proxy::Proxies;
 use crate::wait::failure::Failure;
 use crate::wait::settings::HttpSettings;
 use crate::wait::target::Target;
@@ -25,11 +27,20 @@ pub(super) struct HttpProbe {
     client: Client,
     url: Url,
     settings: HttpSettings,
+    proxies: Proxies,
 }
 
 impl HttpProbe {
     pub(super) fn new(url: &Url, settings: &HttpSettings) -> Result<Self, CliError> {
+        let proxies = Proxies::new(|name| env::var(name).ok());
+        if let Some(name) = proxies.invalid(url) {
+            return Err(CliError::usage(format_args!(
+                "{name} is not the address of a proxy; write http://HOST:PORT, https://HOST:PORT or socks5h://HOST:PORT"
+            )));
+        }
+        let of_request = proxies.clone();
         let mut client = Client::builder()
+            .proxy(Proxy::custom(move |url| of_request.of(url).map(|proxy| proxy.url().clone())))
             // `ask` follows them.
             .redirect(Redirects::none())
             .http1_only()
@@ -39,20 +50,26 @@ impl HttpProbe {
             .danger_accept_invalid_certs(settings.insecure);
         let roots = match &settings.roots {
             Some(roots) => roots.clone(),
-            None if url.scheme() == "https" && !settings.insecure => system_roots()?,
+            None if is_secure(url, &proxies) && !settings.insecure => system_roots()?,
             // A container without certificates of the system must be able to ask an http:// URL.
             None if settings.location => system_roots().unwrap_or_default(),
             None => Vec::new(),
         };
         client = roots.into_iter().fold(client, ClientBuilder::add_root_certificate);
-        if has_no_proxy(|name| env::var(name).ok()) {
-            client = client.no_proxy();
-        }
         let client = client.build().map_err(|error| {
             let failure = Failure::request(url.host_str().unwrap_or_default(), &error);
             CliError::usage(format_args!("cannot prepare {}: {}", Target::Http(url.clone()), failure.reason))
         })?;
-        Ok(Self { client, url: url.clone(), settings: settings.clone() })
+        Ok(Self { client, url: url.clone(), settings: settings.clone(), proxies })
+    }
+
+    /// Returns the failure of an attempt without an answer.
+    pub(super) fn no_answer(&self, limit: Duration) -> Failure {
+        let failure = Failure::no_answer(limit);
+        match self.proxies.of(&self.url) {
+            Some(proxy) => Failure { reason: format!("{}, through {proxy}", failure.reason), ..failure },
+            None => failure,
+        }
     }
 
     /// Sends the request, follows redirects if that is wanted, and judges the last response. Headers of the user's, in
@@ -60,7 +77,10 @@ impl HttpProbe {
     pub(super) async fn ask(&self) -> Result<(), Failure> {
         let method = if self.settings.head { Method::HEAD } else { Method::GET };
         let (mut url, mut headers) = (self.url.clone(), self.settings.headers.clone());
-        let failed = |url: &Url, error: &reqwest::Error| Failure::request(url.host_str().unwrap_or_default(), error);
+        let failed = |url: &Url, error: &reqwest::Error| match self.proxies.of(url) {
+            Some(proxy) => proxy.failure(url, error),
+            None => Failure::request(url.host_str().unwrap_or_default(), error),
+        };
         let mut redirects = 0;
         let response = loop {
             let request = self.client.request(method.clone(), url.clone()).headers(headers.clone());
@@ -77,7 +97,11 @@ impl HttpProbe {
             url = target;
         };
         if !self.settings.status.contains(response.status().as_u16()) {
-            return Err(wrong_status(response.status(), response.headers()));
+            let failure = wrong_status(response.status(), response.headers());
+            return Err(match self.proxies.of(&url) {
+                Some(proxy) => proxy.answered(&url, response.status(), failure),
+                None => failure,
+            });
         }
         match &self.settings.body {
             Some(wanted) if !matches(response, wanted).await.map_err(|error| failed(&url, &error))? => {
@@ -112,10 +136,9 @@ fn system_roots() -> Result<Vec<Certificate>, CliError> {
     )))
 }
 
-/// Returns whether `no_proxy` has an asterisk, which stands for every host; reqwest does not apply it to addresses.
-fn has_no_proxy(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let exceptions = variable("no_proxy").or_else(|| variable("NO_PROXY")).unwrap_or_default();
-    exceptions.split(',').any(|exception| exception.trim() == "*")
+/// Returns whether TLS is spoken with the server or with the proxy.
+fn is_secure(url: &Url, proxies: &Proxies) -> bool {
+    url.scheme() == "https" || proxies.of(url).is_some_and(|proxy| proxy.is_secure())
 }
 
 fn wrong_status(status: StatusCode, headers: &HeaderMap<HeaderValue>) -> Failure {
@@ -148,8 +171,6 @@ async fn matches(mut response: Response, wanted: &Regex) -> Result<bool, reqwest
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
-
     use super::*;
     use crate::wait::failure::Lasting;
 

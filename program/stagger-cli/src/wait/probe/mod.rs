@@ -3,6 +3,7 @@
 mod attempt;
 mod http;
 mod network;
+mod proxy;
 
 #[cfg(unix)]
 mod process;

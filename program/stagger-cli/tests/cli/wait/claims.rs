@@ -295,6 +295,9 @@ fn proxies_are_used_as_curl_uses_them() {
         ("http_proxy", "example.com", 1),
         ("https_proxy", "", 0),
         ("all_proxy", "", 1),
+        ("ALL_PROXY", "", 1),
+        // A web server that runs a program by CGI makes it from a header of the request.
+        ("HTTP_PROXY", "", 0),
     ] {
         asked.store(0, Ordering::SeqCst);
         let seen = see(wait(&["-n", "1", &server]).env(variable, &proxy).env("no_proxy", exception));
@@ -302,9 +305,82 @@ fn proxies_are_used_as_curl_uses_them() {
         seen.exits(if want == 1 { 124 } else { 0 });
     }
     // For https://, the proxy is asked for a tunnel.
-    asked.store(0, Ordering::SeqCst);
-    see(wait(&["-n", "1", "https://service.invalid/"]).env("https_proxy", &proxy)).exits(124);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    for variable in ["https_proxy", "HTTPS_PROXY"] {
+        asked.store(0, Ordering::SeqCst);
+        see(wait(&["-n", "1", "https://service.invalid/"]).env(variable, &proxy)).exits(124);
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "{variable}");
+    }
+    for variable in ["http_proxy", "ALL_PROXY"] {
+        let seen = see(wait(&["http://service.invalid/"]).env(variable, "ftp://me:secret@h:1"));
+        seen.exits(125).says(&format!("{variable} is not the address of a proxy"));
+        assert!(!seen.stderr.contains("secret"), "{seen:?}");
+    }
+}
+
+#[test]
+fn what_fails_at_the_proxy_is_said_of_the_proxy() {
+    let answering = |status: &'static str| url(move |_| response(status, "", ""));
+    let at = |url: &str| url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let closed = {
+        let (listener, url) = listener();
+        drop(listener);
+        at(&url)
+    };
+    let [denied, asking, failing] =
+        ["403 Forbidden", "407 Proxy Authentication Required", "502 Bad Gateway"].map(|status| at(&answering(status)));
+    const PLAIN: &str = "http://service.invalid/";
+    const SECURE: &str = "https://service.invalid/";
+    let ends = at(&url(|_| String::new()));
+    for (target, proxy, want) in [
+        (PLAIN, format!("http://{closed}"), format!("cannot reach the proxy {closed}: connection refused")),
+        (SECURE, format!("http://{closed}"), format!("cannot reach the proxy {closed}: connection refused")),
+        (SECURE, format!("https://{closed}"), format!("cannot reach the proxy {closed}: connection refused")),
+        (
+            PLAIN,
+            "http://p.invalid:1".to_owned(),
+            "cannot reach the proxy p.invalid:1: cannot look up p.invalid".to_owned(),
+        ),
+        (PLAIN, format!("me:secret@{asking}"), format!("the proxy {asking} asks for credentials: 407 Proxy Auth")),
+        (SECURE, format!("me:secret@{asking}"), format!("the proxy {asking} asks for credentials (407)")),
+        (PLAIN, denied.clone(), format!("403 Forbidden, through the proxy {denied}")),
+        (SECURE, denied.clone(), format!("the proxy {denied} refused to connect to service.invalid")),
+        (PLAIN, failing.clone(), format!("502 Bad Gateway, through the proxy {failing}")),
+        (SECURE, failing.clone(), format!("the proxy {failing} refused to connect to service.invalid")),
+        (SECURE, ends.clone(), format!("the proxy {ends} closed the connection")),
+        (PLAIN, format!("socks5h://{closed}"), format!("cannot reach the proxy {closed}")),
+        (SECURE, format!("socks4a://{closed}"), format!("cannot reach the proxy {closed}")),
+    ] {
+        let seen = see(wait(&["-n", "1", target]).env("all_proxy", &proxy));
+        seen.exits(124).says(&want);
+        assert!(!seen.stderr.contains("secret"), "{seen:?}");
+        // Of the target, it proves nothing.
+        see(wait(&["-n", "1", "--gone", target]).env("all_proxy", &proxy)).exits(124).says("the proxy ");
+    }
+    // Of another status, it is the server that says so.
+    see(wait(&["-n", "1", "--gone", PLAIN]).env("http_proxy", at(&answering("404 Not Found")))).exits(0);
+}
+
+#[test]
+fn an_attempt_that_has_not_ended_is_counted() {
+    let silent = listener();
+    for (target, want) in [
+        ("pid:1", "not ready after 1m: is running, 1 attempt"),
+        ("cmd:sleep 5", "the command has not ended, 1 attempt"),
+        (&*silent.1, "no answer yet, 1 attempt"),
+    ] {
+        let seen = see(&mut wait(&["-t", "50ms", target]));
+        let (_, want) = want.split_once(": ").unwrap_or(("", want));
+        seen.exits(124).says(want);
+    }
+    see(&mut wait(&["-t", "50ms", "--spread", "1h", "--seed", "1", "file:/nowhere"]))
+        .exits(124)
+        .says("no attempt has begun, 0 attempts");
+}
+
+#[test]
+fn a_scheme_may_be_in_upper_case() {
+    let url = url(|_| response("200 OK", "", ""));
+    once(&[&url.replace("http", "HTTP"), &url.replace("http", "Tcp"), "FILE:///"]).exits(0);
 }
 
 #[test]
