@@ -201,6 +201,33 @@ mod tests {
         command().debug_assert();
     }
 
+    /// Such as `--log: for humans, JSON lines, or none`, where the word is `off`.
+    #[test]
+    fn help_offers_no_word_that_its_flag_refuses() {
+        const WORDS: [&str; 7] = ["none", "off", "never", "no", "inf", "all", "auto"];
+        let mut checked = 0;
+        let mut commands = vec![command()];
+        while let Some(command) = commands.pop() {
+            for argument in command.get_arguments() {
+                let values = argument.get_possible_values();
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default().to_lowercase();
+                if values.is_empty() || !argument.get_action().takes_values() {
+                    continue;
+                }
+                checked += 1;
+                let offers = |word: &str| {
+                    let rest = help.split(&format!(" or {word}")).nth(1);
+                    rest.is_some_and(|rest| !rest.starts_with(|after: char| after.is_alphanumeric()))
+                };
+                for word in WORDS.into_iter().filter(|word| offers(word)) {
+                    assert!(values.iter().any(|value| value.matches(word, true)), "{}: {help}", argument.get_id());
+                }
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+        assert!(checked > 10, "{checked} flags have a list of words");
+    }
+
     #[test]
     fn a_subcommand_that_is_described_alone_is_parsed_as_among_all() {
         for line in [

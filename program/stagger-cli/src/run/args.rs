@@ -159,7 +159,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString, help_heading = "Reporting")]
     pub(crate) on_retry: Option<OsString>,
 
-    /// Log format: for humans, JSON lines, or none
+    /// Log format: for humans, JSON lines, or off
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Human, help_heading = "Reporting")]
     pub(crate) log: LogFormat,
 

@@ -171,7 +171,7 @@ const REWORDED: &[(&str, &str, &str)] = &[
     ("run --help", "Ceiling of", "Upper bound of the first delay"),
     ("run --help", "grows beyond this", "Upper bound for every delay"),
     ("run --help", "How often to try in all", "Maximum number of attempts, including the first"),
-    ("run --help", "How attempts are told", "Log format: for humans, JSON lines, or none"),
+    ("run --help", "How attempts are told", "Log format: for humans, JSON lines, or off"),
     ("run --help", "standard input is none", "even though standard input is not a terminal"),
     ("run --help", "worth another attempt", "Outcomes to retry"),
     ("run --help", "that is wanted", "Outcome to wait for"),
