@@ -15,10 +15,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use reqwest::redirect::Policy as RedirectPolicy;
+
 use reqwest::{Client, ClientBuilder};
 use stagger::{Policy, Retrier, policy};
-use stagger_http::reqwest::RetryMiddleware;
+use stagger_http::reqwest::{RetryMiddleware, within_origin};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
@@ -35,7 +35,7 @@ type Seen = Arc<Mutex<Vec<(&'static str, Option<String>)>>>;
 async fn main() -> Result<(), Box<dyn Error>> {
     let retrier =
         Retrier::new(POLICY).named("shop").on_event(|event| println!("    {}: {:?}", event.target, event.action));
-    let client = RetryMiddleware::new(retrier).build_client(builder(), RedirectPolicy::default())?;
+    let client = RetryMiddleware::new(retrier).build_client(builder(), within_origin())?;
 
     // No server listens on the port, so nothing is sent, and any request is retried.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // … unless it carries a key, by which the server recognizes it.
     println!("the same with a key:");
     let keyed = RetryMiddleware::new(Retrier::new(POLICY)).idempotency_keys();
-    let client = keyed.build_client(builder(), RedirectPolicy::default())?;
+    let client = keyed.build_client(builder(), within_origin())?;
     let response = client.post(format!("{shop}/payments")).body("3.50").send().await?;
     let payments = arrived(&seen);
     assert_eq!((response.status(), payments.len()), (StatusCode::OK, 2));

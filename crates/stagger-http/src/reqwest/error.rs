@@ -59,6 +59,33 @@ pub(crate) fn is_from_origin(response: &Response, requested: &Url) -> bool {
     response.url().origin() == requested.origin()
 }
 
+/// Returns a policy that follows redirects within an origin, which is a scheme, a host and a port: up to ten of them.
+/// One to another origin is not followed, and becomes the response, so that the caller decides what to send there.
+///
+/// Headers that hold secrets then reach nobody but the origin that the request was made to: reqwest's own policies drop
+/// `Authorization` and `Cookie` at another host, and pass on all others, such as `X-Api-Key`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use reqwest::Client;
+/// use stagger_http::reqwest::{RetryMiddleware, within_origin};
+///
+/// let builder = Client::builder().timeout(Duration::from_secs(5));
+/// let client = RetryMiddleware::new(stagger::Policy::DEFAULT).build_client(builder, within_origin())?;
+/// # drop(client);
+/// # Ok::<(), reqwest::Error>(())
+/// ```
+#[must_use]
+pub fn within_origin() -> Policy {
+    const MOST: usize = 10;
+    let limited = Policy::limited(MOST);
+    Policy::custom(move |attempt| {
+        let is_other = attempt.previous().first().is_none_or(|first| first.origin() != attempt.url().origin());
+        if is_other { attempt.stop() } else { limited.redirect(attempt) }
+    })
+}
+
 /// What is known about the redirects that a reqwest client follows; for
 /// [`RetryMiddleware::redirects`](super::RetryMiddleware::redirects).
 ///

@@ -33,7 +33,8 @@ impl RetryMiddleware {
         Self { settings, redirects: Redirects::default() }
     }
 
-    /// Builds a client with this middleware alone, which follows redirects according to `policy`.
+    /// Builds a client with this middleware alone, which follows redirects according to `policy`:
+    /// [`within_origin`](super::within_origin), unless none of the headers is a secret.
     ///
     /// The redirects are [watched](Redirects::watch), and reqwest's own retries are switched off, so that they do not
     /// multiply the attempts. The redirect and retry policies of `client` are replaced; everything else is kept.
@@ -42,11 +43,11 @@ impl RetryMiddleware {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use reqwest::{Client, redirect::Policy};
-    /// use stagger_http::reqwest::RetryMiddleware;
+    /// use reqwest::Client;
+    /// use stagger_http::reqwest::{RetryMiddleware, within_origin};
     ///
     /// let builder = Client::builder().timeout(Duration::from_secs(5));
-    /// let client = RetryMiddleware::new(stagger::Policy::DEFAULT).build_client(builder, Policy::default())?;
+    /// let client = RetryMiddleware::new(stagger::Policy::DEFAULT).build_client(builder, within_origin())?;
     /// # drop(client);
     /// # Ok::<(), reqwest::Error>(())
     /// ```

@@ -3,9 +3,9 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use reqwest::{Client, redirect};
+//! use reqwest::Client;
 //! use stagger::{Policy, Retrier, policy};
-//! use stagger_http::reqwest::RetryMiddleware;
+//! use stagger_http::reqwest::{RetryMiddleware, within_origin};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 //!
@@ -13,7 +13,7 @@
 //! # runtime.block_on(async {
 //! // reqwest has no timeout by default.
 //! let builder = Client::builder().timeout(Duration::from_secs(5));
-//! let client = RetryMiddleware::new(Retrier::new(POLICY)).build_client(builder, redirect::Policy::default())?;
+//! let client = RetryMiddleware::new(Retrier::new(POLICY)).build_client(builder, within_origin())?;
 //! # let server = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("http://{}", server.local_addr()?);
 //! # let router = axum::Router::new().route("/", axum::routing::get(|| async { "page" }));
@@ -59,6 +59,9 @@
 //! about a client that is built elsewhere. Of other clients, the middleware retries after these failures only what is
 //! idempotent.
 //!
+//! reqwest removes `Authorization` and `Cookie` when it follows a redirect to another host, but no other header: not
+//! `X-Api-Key`, and not the reservation of a retry. With [`within_origin`], it follows none to another origin.
+//!
 //! The body of a failed response is read to its end if it is short and ends soon, and dropped otherwise, before the
 //! backoff: a call in backoff holds no connection.
 //!
@@ -71,8 +74,7 @@
 //!
 //! A listener sees no user information, query and fragment of the URL in a `reqwest::Error`, since tokens are often in
 //! them. The error that is returned still has them: call [`without_url`](reqwest::Error::without_url) before you log
-//! it. reqwest removes `Authorization` and `Cookie` when it follows a redirect to another host, but no other header, so
-//! a server that redirects a retry shows the other host its own reservation.
+//! it.
 //!
 //! The error in a listener's event is a `reqwest::Error`, a `reqwest_middleware::Error` of other middleware, or, for a
 //! response, a [`StatusFailure`](crate::StatusFailure).
@@ -83,5 +85,5 @@ mod call;
 pub(crate) mod error;
 mod middleware;
 
-pub use error::Redirects;
+pub use error::{Redirects, within_origin};
 pub use middleware::RetryMiddleware;

@@ -12,7 +12,7 @@ use reqwest::redirect::Policy as RedirectPolicy;
 use reqwest::{Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use stagger::{Policy, policy};
-use stagger_http::reqwest::{Redirects, RetryMiddleware};
+use stagger_http::reqwest::{Redirects, RetryMiddleware, within_origin};
 use tokio::net::TcpListener;
 
 const POLICY: Policy = policy!(constant(ms(1)).jitter(Jitter::None).max_attempts(3));
@@ -214,4 +214,33 @@ async fn a_get_that_was_redirected_to_a_dead_host_is_retried() {
         client.get(url).send().await.unwrap_err();
         assert_eq!(pages.seen(), 3);
     }
+}
+
+/// Answers with the secret that has arrived; nothing if there is none.
+async fn tells_key(headers: HeaderMap) -> String {
+    headers.get("x-api-key").map_or_else(String::new, |key| key.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn no_header_follows_a_redirect_to_another_origin() {
+    let other = serve(Router::new().route("/", get(tells_key))).await;
+    let app = Router::new()
+        .route("/", get(tells_key))
+        .route("/within", get(|| async { (StatusCode::FOUND, [("location", "/")]) }))
+        .route("/other", get(move || async move { (StatusCode::FOUND, [("location", format!("http://{other}/"))]) }))
+        .route("/loop", get(|| async { (StatusCode::FOUND, [("location", "/loop")]) }));
+    let first = serve(app).await;
+    let ask = async |policy: RedirectPolicy, path: &str| {
+        let client = RetryMiddleware::new(POLICY).build_client(Client::builder(), policy).unwrap();
+        let request = client.get(format!("http://{first}/{path}")).header("x-api-key", "secret");
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        Ok::<_, reqwest_middleware::Error>((status, response.text().await.unwrap()))
+    };
+    let answer = |status, text: &str| (status, text.to_owned());
+    assert_eq!(ask(RedirectPolicy::default(), "other").await.unwrap(), answer(200, "secret"), "what reqwest does");
+    assert_eq!(ask(within_origin(), "other").await.unwrap(), answer(302, ""));
+    assert_eq!(ask(within_origin(), "within").await.unwrap(), answer(200, "secret"));
+    let error = ask(within_origin(), "loop").await.unwrap_err();
+    assert!(matches!(&error, reqwest_middleware::Error::Reqwest(error) if error.is_redirect()), "{error:?}");
 }

@@ -194,6 +194,28 @@ async fn a_reservation_of_another_origin_is_not_shown_to_the_first() {
     assert_eq!(tokens, [false, false, true]);
 }
 
+#[cfg(feature = "reqwest-middleware")]
+#[tokio::test]
+async fn a_redirect_to_another_origin_stops_a_client_within_its_origin() {
+    let ok = || vec![HEAD.to_owned(), chunk("data\n\n")];
+    let moved =
+        |to: &str| vec![format!("HTTP/1.1 307 x\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")];
+    let (other, arrived_there) = serve(vec![ok()]).await;
+    for (to, is_followed) in [("/events".to_owned(), true), (format!("http://{other}/"), false)] {
+        let (first, arrived) = serve(vec![moved(&to), ok()]).await;
+        let request = move |_| {
+            let request = http::Request::get(format!("http://{first}/")).header("x-api-key", "secret");
+            core::future::ready(request.body(reqwest::Body::default()).map_err(Into::into))
+        };
+        let http = reqwest::Client::builder().redirect(stagger_http::reqwest::within_origin()).build().unwrap();
+        let client = Client::with_reqwest(http).request(request).retrier(QUICK);
+        let seen = take(&mut client.connect(), 1).await;
+        assert_eq!(seen[0] == "open by attempt 1", is_followed, "{to}: {seen:?}");
+        assert_eq!(arrived.lock().unwrap().len(), if is_followed { 2 } else { 1 }, "{to}");
+    }
+    assert!(arrived_there.lock().unwrap().is_empty());
+}
+
 /// What the server asks for; much longer than the policy waits.
 const RETRY: Duration = ms(40);
 const LAST: u32 = 30;
