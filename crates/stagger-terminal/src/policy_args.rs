@@ -28,7 +28,7 @@ pub struct PolicyArgs {
     pub policy: Option<String>,
 
     /// Upper bound of the first delay; with decorrelated jitter, its lower bound [default
-    /// without --policy: 1s, or the cap if that is shorter]
+    /// without --policy: 100ms, or the cap if that is shorter]
     #[arg(short = 'd', long, alias = "delay", value_name = "DUR")]
     pub base: Option<String>,
 
@@ -53,7 +53,7 @@ pub struct PolicyArgs {
     pub spread: Option<String>,
 
     /// Maximum number of attempts, including the first; 'inf' for no limit
-    /// [default without --policy: 5]
+    /// [default without --policy: 4]
     #[arg(short = 'n', long, alias = "attempts", value_name = "N|inf")]
     pub max_attempts: Option<String>,
 
@@ -102,11 +102,26 @@ impl PolicyArgs {
 
     /// Builds the policy that these flags describe, with the defaults of a subcommand of its own.
     pub fn policy_or(&self, defaults: PolicyBuilder) -> Result<Policy, CliError> {
+        match &self.policy {
+            None => self.changed(defaults),
+            Some(spec) => self.changed(read(spec)?.0.to_builder()),
+        }
+    }
+
+    /// Builds the policy that these flags describe, and returns the profile that it begins with.
+    pub fn policy_and_profile(&self) -> Result<(Policy, Option<&'static Profile>), CliError> {
+        match &self.policy {
+            None => Ok((self.changed(defaults())?, None)),
+            Some(spec) => {
+                let (policy, profile) = read(spec)?;
+                Ok((self.changed(policy.to_builder())?, profile))
+            }
+        }
+    }
+
+    /// Builds a policy with the settings of the flags.
+    fn changed(&self, mut builder: PolicyBuilder) -> Result<Policy, CliError> {
         let given = self.settings().into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.as_deref()?)));
-        let mut builder = match &self.policy {
-            None => defaults,
-            Some(spec) => read(spec)?.to_builder(),
-        };
         for (flag, key, value) in given {
             builder = builder.set(key, value).map_err(|error| CliError::usage(format_args!("{flag}: {error}")))?;
         }
@@ -151,15 +166,14 @@ impl PolicyArgs {
     }
 }
 
-/// Returns the policy used without any policy flag: long enough to outlast the restart of a service. It differs from
-/// the library's default, [`Policy::DEFAULT`], in its base and attempts: a command takes longer than a call, and is
-/// rarely part of a request.
+/// Returns the policy used without any policy flag: that of the line `exponential`, so that a setting means the same as
+/// a flag, on a line and in a program.
 fn defaults() -> PolicyBuilder {
-    Policy::exponential(Duration::from_secs(1), Duration::from_secs(30)).max_attempts(5).as_defaults()
+    Policy::exponential(Policy::DEFAULT.base(), Duration::from_secs(30)).as_defaults()
 }
 
-/// Parses the value of `--policy`, or the file that it names.
-fn read(spec: &str) -> Result<Policy, CliError> {
+/// Parses the value of `--policy`, or the file that it names, and returns the profile that it begins with.
+fn read(spec: &str) -> Result<(Policy, Option<&'static Profile>), CliError> {
     // In the policy language an empty text is the default policy of the library; here it is most likely an unset
     // variable of a script.
     if spec.trim().is_empty() {
@@ -171,12 +185,13 @@ fn read(spec: &str) -> Result<Policy, CliError> {
     }
     let Some(path) = spec.strip_prefix('@') else {
         let is_file = || !spec.contains(char::is_whitespace) && Path::new(spec).is_file();
-        return spec.parse().map_err(|error| {
+        let policy = spec.parse().map_err(|error| {
             if is_file() {
                 return CliError::usage(format_args!("--policy: `{spec}` is a file; write it as @{spec}"));
             }
             CliError::usage(format_args!("--policy: {error}"))
         });
+        return Ok((policy?, first_profile(spec)));
     };
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--policy: cannot read {path}"), error))?;
@@ -191,7 +206,15 @@ fn read(spec: &str) -> Result<Policy, CliError> {
         Format::Toml => toml::from_str(&text).map_err(|error| toml_error(&error, &text)),
         Format::Json => serde_json::from_str(&text).map_err(CliError::usage),
     };
-    policy.map_err(|error| CliError::usage(format_args!("--policy: in {path}: {}", error.to_string().trim_end())))
+    let policy =
+        policy.map_err(|error| CliError::usage(format_args!("--policy: in {path}: {}", error.to_string().trim_end())));
+    Ok((policy?, first_profile(&text)))
+}
+
+/// Returns the profile that a line of the policy language begins with, which may be in quotes.
+fn first_profile(text: &str) -> Option<&'static Profile> {
+    let line = text.trim_start_matches(|c: char| c.is_whitespace() || c == '"');
+    Profile::named(line.split(|c: char| c.is_whitespace() || c == '"').next()?)
 }
 
 /// Returns the error with its position, unless it is about the policy as a whole, which has none.
@@ -256,9 +279,43 @@ mod tests {
     }
 
     #[test]
-    fn defaults_apply_without_flags() {
-        let policy = PolicyArgs::default().policy().unwrap();
-        assert_eq!(policy.to_string(), "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5");
+    fn flags_lines_and_the_library_have_the_same_defaults() {
+        let of = |args: &PolicyArgs| args.policy().unwrap();
+        assert_eq!(of(&PolicyArgs::default()), of(&args("exponential")));
+        assert_eq!(
+            of(&PolicyArgs::default()),
+            Policy::DEFAULT.to_builder().max_hint(Duration::from_secs(300)).build().unwrap()
+        );
+        let second = || Some("1s".to_owned());
+        for (flags, line) in [
+            (PolicyArgs { base: second(), ..PolicyArgs::default() }, "exponential base=1s"),
+            (PolicyArgs { base: Some("1m".to_owned()), ..PolicyArgs::default() }, "exponential base=1m"),
+            (PolicyArgs { cap: Some("50ms".to_owned()), ..PolicyArgs::default() }, "exponential cap=50ms"),
+            (PolicyArgs { spread: second(), ..PolicyArgs::default() }, "exponential spread=1s"),
+            (PolicyArgs { max_elapsed: second(), ..PolicyArgs::default() }, "exponential max-elapsed=1s"),
+            (PolicyArgs { jitter: Some("equal".to_owned()), ..PolicyArgs::default() }, "exponential jitter=equal"),
+        ] {
+            assert_eq!(of(&flags), of(&args(line)), "{line}");
+            assert_eq!(of(&flags), line.parse().unwrap(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_policy_begins_with_a_profile_or_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("policy");
+        fs::write(&path, "\n\"Socket_IO spread=5s\"\n").unwrap();
+        let file = format!("@{}", path.display());
+        let name = |spec: &str| args(spec).policy_and_profile().unwrap().1.map(Profile::name);
+        for (spec, want) in [
+            ("socket.io", Some("socket.io")),
+            (" aws-sdk base=2s", Some("aws-sdk")),
+            ("1s..5s", None),
+            (&*file, Some("socket.io")),
+        ] {
+            assert_eq!(name(spec), want, "{spec}");
+        }
+        assert_eq!(PolicyArgs::default().policy_and_profile().unwrap().1, None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub struct Profile {
     pub(super) version: &'static str,
     pub(super) source: &'static str,
     pub(super) read_on: &'static str,
+    pub(super) is_connection: bool,
     pub(super) policy: Policy,
 }
 
@@ -44,6 +45,13 @@ impl Profile {
         self.read_on
     }
 
+    /// Returns whether the policy keeps a connection up, which goes on after any number of failures, and is not that of
+    /// single calls.
+    #[must_use]
+    pub const fn is_connection(&self) -> bool {
+        self.is_connection
+    }
+
     /// Returns the policy. [`to_builder`](Policy::to_builder) varies it: its values yield to those that are set.
     #[must_use]
     pub const fn policy(&self) -> Policy {
@@ -51,12 +59,13 @@ impl Profile {
     }
 }
 
-/// Defines the table of profiles: a constant for each, and the list of all. `read` is when their sources were read, and
-/// `jitter` the formula of a jitter that only this system has.
+/// Defines the table of profiles: a constant for each, and the list of all. `read` is when their sources were read,
+/// `for connections` marks those of clients that reconnect, and `jitter` is the formula of a jitter that only this system
+/// has.
 macro_rules! profiles {
     (read $read:literal; $(
         $(#[$doc:meta])*
-        $constant:ident = $name:literal from $title:literal $(version $version:literal)? in $source:literal
+        $constant:ident = $name:literal $(for $purpose:ident)? from $title:literal $(version $version:literal)? in $source:literal
         $(, jitter ( $($formula:tt)* ) $(. $part:ident ( $($value:tt)* ))*)?
         : $backoff:ident ( $($argument:tt)* ) $(. $setter:ident ( $($to:tt)* ))* ;
     )*) => {
@@ -68,6 +77,7 @@ macro_rules! profiles {
                 version: concat!($($version)?),
                 source: $source,
                 read_on: $read,
+                is_connection: matches!(concat!($(stringify!($purpose))?).as_bytes(), b"connections"),
                 policy: crate::policy!(
                     $backoff($($argument)*) $(.$setter($($to)*))*
                     $(.jitter({

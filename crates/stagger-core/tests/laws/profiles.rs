@@ -33,6 +33,14 @@ fn profile_lookup_ignores_case_and_separators() {
 }
 
 #[test]
+fn profiles_of_connections_begin_again_after_a_healthy_one_and_no_others_do() {
+    for profile in Profile::all().filter(|profile| profile.name() != "kubernetes") {
+        assert_eq!(profile.is_connection(), profile.policy().stable_after().is_some(), "{}", profile.name());
+    }
+    assert!(!Profile::named("kubernetes").unwrap().is_connection(), "its containers are processes");
+}
+
+#[test]
 fn every_profile_documents_its_source() {
     for profile in Profile::all() {
         let texts = [profile.title(), profile.source(), profile.read_on()];

@@ -24,7 +24,7 @@ fn success_on_the_first_attempt_is_not_logged() {
 fn without_a_terminal_attempts_are_logged_as_key_value() {
     let seen = see(&mut run_script(&["-O", "--seed", "1"], ONCE));
     let pattern = regex::Regex::new(
-        r"^stagger: attempt=1/5 result=exit:7 took=[0-9.]+s next=[0-9.]+s\nstagger: attempt=2/5 result=ok took=[0-9.]+s total=[0-9.]+s waited=[0-9.]+s\n$",
+        r"^stagger: attempt=1/4 result=exit:7 took=[0-9.]+s next=[0-9.]+s\nstagger: attempt=2/4 result=ok took=[0-9.]+s total=[0-9.]+s waited=[0-9.]+s\n$",
     );
     assert!(pattern.unwrap().is_match(&seen.stderr), "{seen:#?}");
 }
@@ -40,11 +40,11 @@ fn json_has_one_object_per_line_with_its_schema() {
     let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
     assert_eq!(events, ["start", "attempting", "attempt", "attempting", "attempt", "done"]);
     let (start, failed, worked, done) = (&lines[0], &lines[2], &lines[4], &lines[5]);
-    assert_eq!(start["policy"], "exponential base=5ms cap=30s multiplier=2 jitter=full max-attempts=5");
+    assert_eq!(start["policy"], "exponential base=5ms cap=30s multiplier=2 jitter=full max-attempts=4");
     assert_eq!(start["command"][0], "sh");
     assert_eq!(
         (&failed["n"], &failed["max"], &failed["result"], &failed["code"]),
-        (&1.into(), &5.into(), &"exit".into(), &7.into())
+        (&1.into(), &4.into(), &"exit".into(), &7.into())
     );
     assert_eq!(failed["next_max_s"], 0.005);
     assert!(failed["next_s"].as_f64().is_some_and(|next| (0.0..=0.005).contains(&next)), "{failed}");
@@ -104,7 +104,7 @@ fn verbose_logs_the_policy_the_seed_and_each_start() {
     see(&mut run_script(&["-v", "--seed", "42"], ONCE))
         .says("policy=\"exponential base=5ms")
         .says("seed=42")
-        .says("attempt=2/5 starts");
+        .says("attempt=2/4 starts");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn log_file_receives_the_log() {
     assert_eq!(seen.exits(0).stderr, "");
     let log = fs::read_to_string(log).unwrap();
     assert!(
-        log.starts_with("before\nstagger: attempt=1/5 result=exit:7") && log.contains("attempt=2/5 result=ok"),
+        log.starts_with("before\nstagger: attempt=1/4 result=exit:7") && log.contains("attempt=2/4 result=ok"),
         "{log}"
     );
 }

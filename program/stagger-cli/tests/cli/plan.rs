@@ -29,7 +29,9 @@ fn a_plan_has_policy_table_note_and_plot() {
 
 #[test]
 fn plan_and_run_have_the_same_default_policy() {
-    assert!(said(&mut plan(&[])).starts_with("exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5\n"));
+    assert!(
+        said(&mut plan(&[])).starts_with("exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4\n")
+    );
 }
 
 #[test]

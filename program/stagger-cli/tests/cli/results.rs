@@ -42,10 +42,10 @@ fn a_missing_command_exits_with_127_and_is_not_retried() {
     seen.exits(127)
         .says("cannot run `no-such-command-anywhere`")
         .says("check its spelling and PATH")
-        .says("attempt=1/5");
+        .says("attempt=1/4");
     see(&mut run(["--retry-on", "any", "--", "/no/such/file"]))
         .exits(127)
-        .says("attempt=1/5")
+        .says("attempt=1/4")
         .is_silent_about("attempt=2");
 }
 
@@ -89,28 +89,28 @@ fn a_killed_command_exits_with_128_plus_the_signal_and_is_retried() {
     see(&mut run_script(&["-n", "2"], "kill -KILL $$")).exits(137).says("attempt=2/2 result=signal:SIGKILL");
     see(&mut run_script(&["--retry-on", "fail"], "kill -KILL $$"))
         .exits(137)
-        .says("attempt=1/5")
+        .says("attempt=1/4")
         .says("reason=not-retry-on");
 }
 
 #[test]
 fn a_command_killed_by_sigint_is_not_retried() {
-    see(&mut run_script(&[], "kill -INT $$")).exits(130).says("attempt=1/5").says("reason=stop-on");
+    see(&mut run_script(&[], "kill -INT $$")).exits(130).says("attempt=1/4").says("reason=stop-on");
     see(&mut run_script(&["-n", "2", "--retry-on", "SIGINT"], "kill -INT $$")).exits(130).says("attempt=2/2");
 }
 
 #[test]
 fn exit_codes_select_what_is_retried() {
-    see(&mut run_script(&["--retry-on", "7,50-60"], "exit 8")).exits(8).says("attempt=1/5").says("reason=not-retry-on");
+    see(&mut run_script(&["--retry-on", "7,50-60"], "exit 8")).exits(8).says("attempt=1/4").says("reason=not-retry-on");
     see(&mut run_script(&["--retry-on", "7,50-60", "-n", "2"], "exit 55")).exits(55).says("attempt=2/2");
-    see(&mut run_script(&["--stop-on", "9"], "exit 9")).exits(9).says("attempt=1/5").says("reason=stop-on");
-    see(&mut run_script(&["--retry-on", "fail,!3"], "exit 3")).exits(3).says("attempt=1/5");
+    see(&mut run_script(&["--stop-on", "9"], "exit 9")).exits(9).says("attempt=1/4").says("reason=stop-on");
+    see(&mut run_script(&["--retry-on", "fail,!3"], "exit 3")).exits(3).says("attempt=1/4");
 }
 
 #[test]
 fn until_fail_succeeds_at_the_first_failure() {
-    see(&mut run_script(&["--until", "fail"], r#"test "$STAGGER_ATTEMPT" != 3"#)).exits(0).says("attempt=3/5");
-    see(&mut run_script(&["--until", "4"], r#"exit "$((STAGGER_ATTEMPT + 1))""#)).exits(0).says("attempt=3/5");
+    see(&mut run_script(&["--until", "fail"], r#"test "$STAGGER_ATTEMPT" != 3"#)).exits(0).says("attempt=3/4");
+    see(&mut run_script(&["--until", "4"], r#"exit "$((STAGGER_ATTEMPT + 1))""#)).exits(0).says("attempt=3/4");
 }
 
 #[test]
@@ -132,15 +132,15 @@ fn a_failure_resets_the_count_of_consecutive_successes() {
 #[test]
 fn output_patterns_select_what_is_retried() {
     let retry = ["--retry-if-stderr", "^timed out$"];
-    see(&mut run_script(&retry, "echo denied >&2; exit 1")).exits(1).says("attempt=1/5").says("reason=not-retry-if");
+    see(&mut run_script(&retry, "echo denied >&2; exit 1")).exits(1).says("attempt=1/4").says("reason=not-retry-if");
     let seen = see(&mut run_script(&retry, r#"test "$STAGGER_ATTEMPT" = 3 || { echo timed out >&2; exit 1; }"#));
-    seen.exits(0).says("attempt=3/5 result=ok").says("timed out\n");
+    seen.exits(0).says("attempt=3/4 result=ok").says("timed out\n");
     let stop = ["--stop-if-stdout", "fatal"];
     see(&mut run_script(&stop, "echo fatal; exit 1"))
         .exits(1)
         .prints("fatal\n")
         .says("reason=stop-if")
-        .says("attempt=1/5");
+        .says("attempt=1/4");
 }
 
 #[test]
@@ -187,11 +187,11 @@ fn advice_delays_the_next_attempt() {
 fn advice_stops_the_run() {
     see(&mut run_script(&[], "echo stop > \"$STAGGER_ADVICE\"; exit 3"))
         .exits(3)
-        .says("attempt=1/5")
+        .says("attempt=1/4")
         .says("reason=advice");
     see(&mut run_script(&[], "echo retry-after=1h > \"$STAGGER_ADVICE\"; exit 3"))
         .exits(3)
-        .says("attempt=1/5")
+        .says("attempt=1/4")
         .says("stop=hint");
     see(&mut run_script(&["-n", "2"], "echo whatever > \"$STAGGER_ADVICE\"; exit 3"))
         .exits(3)
@@ -220,7 +220,7 @@ fn on_retry_runs_before_each_retry_and_may_fail() {
 fn a_retry_beyond_max_elapsed_ends_the_run_immediately() {
     let began = Instant::now();
     let script = "echo retry-after=30 > \"$STAGGER_ADVICE\"; exit 4";
-    see(&mut run_script(&["-T", "10s"], script)).exits(4).says("stop=elapsed").says("attempt=1/5");
+    see(&mut run_script(&["-T", "10s"], script)).exits(4).says("stop=elapsed").says("attempt=1/4");
     assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
 }
 

@@ -160,7 +160,7 @@ fn settings_of_a_guard_decide_whether_an_outage_ends() {
 /// retry, an outage of 10 s. Retries alone keep the server down above half of the capacity.
 #[test]
 fn one_sweep_over_the_rate_finds_the_threshold_of_metastability() {
-    let scenario = ["outage", "-n2", "--capacity=300/s", "--down=10s", "--backlog=600", "--horizon=6m"];
+    let scenario = ["outage", "-d1s", "-n2", "--capacity=300/s", "--down=10s", "--backlog=600", "--horizon=6m"];
     let files = Files::new();
     let path = files.path("storm.json");
     let to_file = format!("--json={}", path.display());

@@ -94,7 +94,7 @@ fn a_command_killed_by_a_closed_pipe_is_not_retried() {
         let mut stdout = running.child.stdout.take().unwrap();
         stdout.read_exact(&mut some).unwrap();
         drop(stdout);
-        running.end().exits(128 + Signal::PIPE.as_raw()).says("attempt=1/5").says("reason=reader-gone");
+        running.end().exits(128 + Signal::PIPE.as_raw()).says("attempt=1/4").says("reason=reader-gone");
     }
 }
 
