@@ -115,6 +115,11 @@ impl DeploymentContext {
     /// The default timer resolution, that of tokio. Override it with [`tick`](Self::tick).
     pub const TICK: Duration = Duration::from_millis(1);
 
+    /// Sets the purpose of the calls, unless it is set.
+    pub const fn purpose_or(self, purpose: Purpose) -> Self {
+        if self.purpose.is_some() { self } else { self.purpose(purpose) }
+    }
+
     setters! {
         /// Sets the number of clients that use the policy against one server.
         clients: NonZeroU64 = Some(clients);

@@ -74,6 +74,9 @@ fn policy_section(checked: &PolicyResult) -> String {
     out.push_str(&inline(&delays(&pictures)));
     out.push_str(&code("", &checked.policy));
     out.extend(fixed.map(|policy| code("Fixed: ", policy)));
+    if let Some(profile) = checked.connection {
+        out.push_str(&format!("<p>Checked as the policy of a connection: {} is one.</p>\n", escaped(profile.name())));
+    }
     out.push_str(&findings(&checked.findings));
     out + "</section>\n"
 }

@@ -49,6 +49,10 @@ fn policy_section(checked: &PolicyResult, options: RenderOptions) -> String {
         Some(name) => paragraph(&format!("{name}: {text}"), "  ", options),
         None => paragraph(&text, "  ", options),
     };
+    if let Some(profile) = checked.connection {
+        let text = format!("checked as --for reconnecting: {} is for connections", profile.name());
+        out.push_str(&paragraph(&text, "  ", options));
+    }
     out.push_str(&findings_section(&checked.findings, options));
     if let Some(fixed) = &checked.fixed
         && !checked.findings.is_empty()

@@ -5,7 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use stagger_core::Policy;
-use stagger_lint::{DeploymentContext, Estimate, FileFinding, Finding, Place, Rule, check, estimate, fix, log};
+use stagger_core::profile::Profile;
+use stagger_lint::{
+    DeploymentContext, Estimate, FileFinding, Finding, Place, Purpose, Rule, check, estimate, fix, log,
+};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::{PolicyArgs, is_file};
 
@@ -77,6 +80,8 @@ pub(super) struct PolicyResult {
     /// Value of `--policy` or the positional argument; `None` if the policy was given by flags alone.
     pub(super) name: Option<String>,
     pub(super) policy: Policy,
+    /// The profile by which it was taken for the policy of a connection, if no purpose was given.
+    pub(super) connection: Option<&'static Profile>,
     pub(super) findings: Vec<Finding>,
     /// The policy with all suggestions applied, if they change it.
     pub(super) fixed: Option<Policy>,
@@ -220,6 +225,7 @@ impl PolicyResult {
         Self {
             name: None,
             policy,
+            connection: None,
             findings: check(&policy, context),
             fixed: Some(fix(&policy, context, allowed)).filter(|fixed| *fixed != policy),
             estimate: estimate(&policy, context),
@@ -227,7 +233,12 @@ impl PolicyResult {
     }
 
     fn new(args: &PolicyArgs, context: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
-        Ok(Self { name: args.policy.clone(), ..Self::of(args.policy()?, context, allowed) })
+        let (policy, profile) = args.policy_and_profile()?;
+        let for_connections = context.purpose_or(Purpose::Reconnecting);
+        // A given purpose remains.
+        let connection = profile.filter(|profile| profile.is_connection() && *context != for_connections);
+        let context = if connection.is_some() { &for_connections } else { context };
+        Ok(Self { name: args.policy.clone(), connection, ..Self::of(policy, context, allowed) })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
+use stagger::profile::Profile;
 
 use crate::support::{Files, run_script, see, see_with_input, stagger};
 
@@ -74,11 +75,33 @@ fn the_fixed_policy_has_no_findings() {
 fn without_a_policy_the_default_of_run_is_checked() {
     let text = said(&mut check(&[]), 0);
     assert!(
-        text.starts_with("exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5\nno findings\n"),
+        text.starts_with("exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4\nno findings\n"),
         "{text}"
     );
     assert!(text.contains("note: no deployment context given"), "{text}");
     assert!(!said(&mut check(&["--for", "far"]), 0).contains("note: "), "the context is known");
+}
+
+/// A client of a long-lived connection that gives up after four attempts never comes back.
+#[test]
+fn every_profile_of_a_connection_is_checked_as_one() {
+    let fleet = ["--clients", "10k", "--capacity", "500/s"];
+    let seen = |args: &[&str]| see(&mut check(args)).stdout;
+    for profile in Profile::all() {
+        let (name, alone) = (profile.name(), ["--json"]);
+        let assumed = seen(&[&[name][..], &fleet, &alone].concat());
+        let stated = seen(&[&[name, "--for", "reconnecting"][..], &fleet, &alone].concat());
+        assert!(assumed == stated || !profile.is_connection(), "{name}: {assumed}");
+        let says =
+            seen(&[&[name][..], &fleet].concat()).contains(&format!("checked as --for reconnecting: {name} is for"));
+        assert_eq!(says, profile.is_connection(), "{name}");
+    }
+    let files = Files::new();
+    let file = files.write("policy", "Socket_IO spread=5s\n");
+    let found = seen(&[&["-p", &*format!("@{}", file.display())][..], &fleet].concat());
+    assert!(found.contains("socket.io is for connections") && found.contains("max-attempts=inf"), "{found}");
+    let given = seen(&[&["socket.io", "--for", "far"][..], &fleet].concat());
+    assert!(!given.contains("is for connections") && given.contains("S011"), "{given}");
 }
 
 #[test]
@@ -110,11 +133,11 @@ fn each_context_flag_reaches_its_rule() {
         (&["--backlog", "9", "--capacity", "2/s", "--attempt-timeout", "1s"], "S026"),
         (&["--idempotent", "no"], "S019"),
     ] {
-        let document = json(args, 1);
+        let document = json(&[&["-d", "1s", "-n", "5"][..], args].concat(), 1);
         assert!(codes(&document).contains(&code), "{args:?}: {document}");
     }
     for (flag, limit) in [("--within", "deadline"), ("--lease", "lease"), ("--invocation", "invocation")] {
-        let document = json(&[flag, "3s"], 1);
+        let document = json(&["-d", "1s", "-n", "5", flag, "3s"], 1);
         let fact = &document["policies"][0]["findings"][0]["facts"][0];
         assert_eq!(fact, &format!("the worst case is 15s; the {limit} is 3s"), "{flag}");
     }
@@ -335,27 +358,4 @@ fn invalid_input_is_rejected_with_a_remedy() {
     ] {
         see(&mut check(args)).exits(code).prints("").says(words);
     }
-}
-
-/// Compares the guide with the output; `STAGGER_BLESS=1 cargo test -p stagger-cli the_sessions_in_the_guide` updates
-/// it.
-#[test]
-fn the_sessions_in_the_guide_match_the_output() {
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check.md");
-    let mut now = std::fs::read_to_string(PAGE).unwrap();
-    for arguments in [
-        "socket.io --for reconnecting --clients 10k --capacity 500/s",
-        "-n 4 -d 100ms --cap 2s --for near --rps 900/s --capacity 1000/s",
-        "-n 3 -d 100ms --for near --rps 22/s --capacity 33/s --attempt-timeout 1s --budget=throttle --backlog 100",
-    ] {
-        let command = format!("stagger check {arguments}\n```\n\n```text\n");
-        let (before, rest) = now.split_once(&command).unwrap();
-        let (_, after) = rest.split_once("```\n").unwrap();
-        let text = said(&mut check(&arguments.split(' ').collect::<Vec<_>>()), 1);
-        now = format!("{before}{command}{text}```\n{after}");
-    }
-    if std::env::var_os("STAGGER_BLESS").is_some() {
-        std::fs::write(PAGE, &now).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(PAGE).unwrap(), now);
 }
