@@ -45,8 +45,7 @@ mod collect;
 mod limit;
 #[cfg(feature = "metrics")]
 mod metrics;
-#[cfg(feature = "tracing")]
-mod redact;
+pub(crate) mod redact;
 #[cfg(feature = "tracing")]
 mod tracing;
 

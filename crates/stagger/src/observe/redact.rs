@@ -9,7 +9,7 @@ const HIDDEN: &str = "***";
 /// queries, and the texts of many errors contain the URL of the request.
 ///
 /// A word without a scheme, such as `/feed?token=…`, counts as a URL if its query has a value.
-pub(super) fn hide_url_secrets(text: &str) -> Cow<'_, str> {
+pub(crate) fn hide_url_secrets(text: &str) -> Cow<'_, str> {
     if !text.contains(['?', '#', '@']) && !FIELDS.iter().any(|field| text.contains(field)) {
         return Cow::Borrowed(text);
     }

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::redact::hide_url_secrets;
 use super::{LogLimit, Verbosity};
-use crate::error::chain::display_chain;
 use crate::retrier::event::{Action, Event};
 use crate::time::{Clock, SystemClock};
 
@@ -25,8 +24,8 @@ use crate::time::{Clock, SystemClock};
 /// `error`, `silenced` (events of this target and kind not logged since the last line), `silenced_ms` (the time from
 /// the last line to the latest of them). A success on the first attempt emits no event.
 ///
-/// `error` is a string: the messages of the error and its sources if it is [known to be an error](Event::as_error), and
-/// otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens
+/// `error` is the [text of the error](Event::error_text): the messages of the error and its sources if its type is known
+/// to be an error, as after [`Retrier::look_into`](crate::Retrier::look_into), and otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens
 /// are often in them.
 ///
 /// ```
@@ -112,15 +111,5 @@ fn emit(event: &Event<'_>, silenced: u64, over: Duration) {
 
 /// Returns the text of the event's error, without secrets.
 fn error_text(event: &Event<'_>) -> Option<String> {
-    let error = event.error?;
-    let text = if let Some(error) = event.as_error() {
-        display_chain(error).to_string()
-    } else if let Some(text) = event.error_as::<&'static str>() {
-        (*text).to_owned()
-    } else if let Some(text) = event.error_as::<String>() {
-        text.clone()
-    } else {
-        format!("{error:?}")
-    };
-    Some(hide_url_secrets(&text).into_owned())
+    Some(hide_url_secrets(&event.error_text()?).into_owned())
 }

@@ -7,10 +7,13 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::machine::Unreachable;
+use stagger_core::text::{Compact, Outside};
 use stagger_core::{DelaySource, StopReason};
 
 use crate::classify::rule::RuleSet;
+use crate::error::chain::display_chain;
 use crate::error::links::as_error;
+use crate::observe::redact::hide_url_secrets;
 
 /// A decision after an attempt. One event is emitted per decision, before the sleep.
 ///
@@ -40,6 +43,33 @@ pub struct Event<'a> {
     pub unreachable: Option<Unreachable>,
     /// The rules of the retrier, if there is one.
     pub(crate) rules: Option<&'a RuleSet>,
+}
+
+/// One line for a log: `attempt 1/4 failed: connection refused; next in 142ms`, behind the name of the target if it has
+/// one. The error is its [text](Self::error_text), in which control characters are escaped and the user information,
+/// queries and fragments of URLs replaced by `***`.
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.target.is_empty() {
+            write!(f, "{}: ", self.target)?;
+        }
+        write!(f, "attempt {}", self.attempt)?;
+        if let Some(most) = self.max_attempts {
+            write!(f, "/{most}")?;
+        }
+        match self.error_text() {
+            Some(error) => write!(f, " failed: {}", Outside(&hide_url_secrets(&error)))?,
+            None if self.action == Action::Done => f.write_str(" succeeded")?,
+            None => {}
+        }
+        match self.action {
+            Action::Done => Ok(()),
+            Action::Retry { after, .. } => write!(f, "; next in {:.0}", Compact(after)),
+            Action::Held { after } => write!(f, "; held for {:.0}", Compact(after)),
+            Action::Resumed => f.write_str("; no longer held"),
+            Action::Stop(stop) => write!(f, "; gave up, {stop}"),
+        }
+    }
 }
 
 /// A decision.
@@ -108,6 +138,48 @@ impl<'a> Event<'a> {
             Some(rules) => rules.as_error(error),
             None => as_error(error),
         }
+    }
+
+    /// Returns the text of the error of the attempt: the messages of the error and its sources, if its type is
+    /// [known to be an error](Self::as_error); a text as it is; and anything else in its `Debug` form, because nothing
+    /// more is known of its type. [`look_into`](crate::Retrier::look_into) makes a type known, and
+    /// [`error_as`](Self::error_as) returns the error itself.
+    ///
+    /// ```
+    /// use stagger::testing::NoSleep;
+    /// use stagger::{Policy, Retrier, policy};
+    ///
+    /// #[derive(Debug)]
+    /// enum ApiError { Busy }
+    ///
+    /// impl std::fmt::Display for ApiError {
+    ///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    ///         f.write_str("the server is busy")
+    ///     }
+    /// }
+    ///
+    /// impl std::error::Error for ApiError {}
+    ///
+    /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(1));
+    ///
+    /// let api = Retrier::new(POLICY).look_into::<ApiError>().on_event(|event| {
+    ///     assert_eq!(event.error_text().as_deref(), Some("the server is busy"));
+    ///     assert_eq!(event.to_string(), "attempt 1/1 failed: the server is busy; gave up, every attempt was used");
+    /// });
+    /// let _ = api.blocking_call(|_| Err::<(), _>(ApiError::Busy)).timer(NoSleep).run();
+    /// ```
+    #[must_use]
+    pub fn error_text(&self) -> Option<String> {
+        let error = self.error?;
+        Some(if let Some(error) = self.as_error() {
+            display_chain(error).to_string()
+        } else if let Some(text) = self.error_as::<&'static str>() {
+            (*text).to_owned()
+        } else if let Some(text) = self.error_as::<String>() {
+            text.clone()
+        } else {
+            format!("{error:?}")
+        })
     }
 }
 

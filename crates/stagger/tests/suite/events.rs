@@ -48,6 +48,61 @@ fn each_decision_emits_one_complete_event() {
     assert_eq!(recorder.delays(), [ms(0), ms(10), ms(25)]);
 }
 
+/// An error that implements `Error`, whose text and `Debug` form differ.
+#[derive(Debug)]
+enum ApiError {
+    Busy,
+}
+
+impl core::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("busy at https://u:p@api.example/x?token=1\nnow")
+    }
+}
+
+impl core::error::Error for ApiError {}
+
+/// Returns what listeners of a call that fails twice, and then succeeds or gives up, print.
+fn lines<E: core::fmt::Debug + Unpin + 'static>(api: Retrier, results: [Result<(), E>; 3]) -> Vec<String> {
+    let (clock, lines) = (VirtualClock::new(), Arc::new(Mutex::new(Vec::new())));
+    let (mut results, seen) = (results.into_iter(), Arc::clone(&lines));
+    let api = api.on_event(move |event| seen.lock().unwrap().push(event.to_string()));
+    let _ = api.blocking_call(|_| results.next().unwrap()).timer(&clock).run();
+    let lines = lines.lock().unwrap().clone();
+    lines
+}
+
+#[test]
+fn an_event_prints_one_short_line() {
+    let api = || Retrier::new(POLICY);
+    assert_eq!(
+        lines(api().named("api"), [Err("busy"), Err("busy"), Ok(())]),
+        [
+            "api: attempt 1/5 failed: busy; next in 10ms",
+            "api: attempt 2/5 failed: busy; next in 10ms",
+            "api: attempt 3/5 succeeded"
+        ]
+    );
+    let io = || std::io::Error::other("down");
+    assert_eq!(
+        lines(api().classify(|_: &std::io::Error| Outcome::Permanent), [Err(io()), Ok(()), Ok(())]),
+        ["attempt 1/5 failed: down; gave up, the failure is permanent"]
+    );
+    let policy = policy!(constant(ms(10)).jitter(Jitter::None).unlimited_attempts());
+    let texts = [Err(String::from("no\u{1b}[2J")), Ok(()), Ok(())];
+    let want = [r"attempt 1 failed: no\u{1b}[2J; next in 10ms", "attempt 2 succeeded"];
+    assert_eq!(lines(Retrier::new(policy), texts), want);
+}
+
+#[test]
+fn an_enum_of_ones_own_is_printed_by_its_text_once_its_type_is_known() {
+    let first = |api: Retrier| lines(api, [Err(ApiError::Busy), Ok(()), Ok(())])[0].clone();
+    let text = r"attempt 1/5 failed: busy at https://***@api.example/x?***\nnow; next in 10ms";
+    assert_eq!(first(Retrier::new(POLICY).look_into::<ApiError>()), text);
+    assert_eq!(first(Retrier::new(POLICY).classify(|_: &ApiError| Outcome::TRANSIENT)), text);
+    assert_eq!(first(Retrier::new(POLICY)), "attempt 1/5 failed: Busy; next in 10ms");
+}
+
 #[test]
 fn listeners_are_called_in_the_order_in_which_they_were_added() {
     let called = Arc::new(Mutex::new(Vec::new()));
