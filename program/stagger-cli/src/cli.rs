@@ -3,11 +3,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
+use clap::error::ErrorKind;
 use clap::{ArgAction, Args, FromArgMatches, Subcommand};
 use stagger_terminal::output::error::{CliError, RUN_FAILURE, USAGE_ERROR};
 use stagger_terminal::output::outside::in_lines;
 use stagger_terminal::output::suggestion;
 use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
+
+use crate::summary::{LENGTH, summarized, takes_length, without_long_help};
 
 /// A command line.
 #[derive(Debug)]
@@ -77,6 +80,7 @@ pub(crate) enum Command {
     Control(crate::control::ControlArgs),
     Completions(crate::completions::CompletionsArgs),
     Man(crate::man::ManArgs),
+    Help(crate::help::HelpArgs),
 }
 
 /// Show the delays of a policy as a table and a plot
@@ -101,9 +105,16 @@ impl Cli {
         {
             return Ok(cli);
         }
-        let mut command = command();
-        Self::parse_as(&mut command, words)
-            .map_err(|error| suggestion::corrected(error.format(&mut command), &command, words))
+        let mut all = command();
+        let error = match Self::parse_as(&mut all, words) {
+            Ok(cli) => return Ok(cli),
+            Err(error) => error,
+        };
+        match error.kind() {
+            ErrorKind::DisplayHelp if asks_for_a_summary(words) => Self::parse_as(&mut summarized(command()), words),
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Self::parse_as(&mut summarized(command()), words),
+            _ => Err(suggestion::corrected(error.format(&mut all), &all, words)),
+        }
     }
 
     fn parse_as(command: &mut clap::Command, words: &[OsString]) -> Result<Self, clap::Error> {
@@ -153,7 +164,7 @@ fn root() -> clap::Command {
 fn finished(command: clap::Command) -> clap::Command {
     command.help_template(TEMPLATE).mut_subcommands(|command| {
         // A number below 0 is a value that is out of range, not a flag that does not exist.
-        command.help_template(TEMPLATE).mut_args(|arg| {
+        explained(command).help_template(TEMPLATE).mut_args(|arg| {
             let is_number =
                 arg.get_value_names().is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&&**name)));
             arg.allow_hyphen_values(is_number)
@@ -161,14 +172,34 @@ fn finished(command: clap::Command) -> clap::Command {
     })
 }
 
+/// Says what a length of time is, at the end of a help that names one.
+fn explained(command: clap::Command) -> clap::Command {
+    if !command.get_arguments().any(takes_length) {
+        return command;
+    }
+    let after = |text: &clap::builder::StyledStr| format!("{text}\n\n{LENGTH}");
+    match (command.get_after_help().map(after), command.get_after_long_help().map(after)) {
+        (_, Some(long)) => command.after_long_help(long),
+        (Some(text), None) => command.after_help(text),
+        (None, None) => command.after_help(LENGTH),
+    }
+}
+
+/// Returns whether a command line that asks for help does so with `-h`.
+fn asks_for_a_summary(words: &[OsString]) -> bool {
+    let asked = without_long_help(command()).try_get_matches_from(words);
+    asked.is_err_and(|error| error.kind() == ErrorKind::DisplayHelp)
+}
+
 /// The names of values that are numbers. A flag that is taken for one is not a number either, so it is reported.
 const NUMBERS: [&str; 6] = ["DUR", "N", "N|inf", "X", "RATE", "KIND"];
 
-/// Prints a usage error, or the requested help or version, and returns the exit code.
-pub(crate) fn exit_with_usage(error: &clap::Error) -> ExitCode {
+/// Prints a usage error, or the requested help or version, and returns the exit code. The first of these words is the
+/// program.
+pub(crate) fn exit_with_usage(error: &clap::Error, words: &[OsString]) -> ExitCode {
     // Not an error: the reader has closed the pipe.
     let _ = error.print();
-    let code = if ends_with_a_command(std::env::args_os().skip(1)) { RUN_FAILURE } else { USAGE_ERROR };
+    let code = if ends_with_a_command(words.iter().skip(1)) { RUN_FAILURE } else { USAGE_ERROR };
     if error.use_stderr() { ExitCode::from(code) } else { ExitCode::SUCCESS }
 }
 
@@ -183,13 +214,20 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
     })
 }
 
-/// Returns whether the subcommand of a command line that could not be parsed passes on the exit status of a command.
+/// Returns whether the subcommand of a command line that could not be parsed passes on the exit status of a command. The
+/// subcommand is the first word that is no option; what follows it does not count.
 fn ends_with_a_command(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
-    let all = command();
-    words
-        .filter_map(|word| all.find_subcommand(word))
-        .next()
-        .is_some_and(|command| matches!(command.get_name(), "run" | "wait"))
+    let mut words = words;
+    while let Some(word) = words.next() {
+        match word.as_ref().to_str() {
+            // The only option of stagger itself that has a value.
+            Some("--color") => drop(words.next()),
+            Some("--") => return false,
+            Some(option) if option.starts_with('-') => {}
+            name => return matches!(name, Some("run" | "retry" | "wait")),
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -259,7 +297,14 @@ mod tests {
             (&["run", "--bogus"][..], true),
             (&["--color", "never", "retry", "plan"], true),
             (&["wait", "db"], true),
+            (&["--bogus", "run", "true"], true),
+            (&["--no-progress", "--color=never", "wait"], true),
             (&["plan", "run"], false),
+            (&["rnu", "run"], false),
+            (&["--color", "run", "plan"], false),
+            (&["--color", "run"], false),
+            (&["--", "run"], false),
+            (&["help", "run"], false),
             (&["--bogus"], false),
             (&[], false),
         ] {

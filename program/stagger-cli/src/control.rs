@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use stagger::control::{ControlError, RetryControls};
 use stagger_core::budget::ControlSetting;
-use stagger_core::text::Outside;
+use stagger_core::text::{Outside, parse_duration};
 #[cfg(feature = "fleet")]
 use stagger_redis::{ControlStore, ControlStoreError, StoredControls};
 use stagger_terminal::output::error::CliError;
@@ -163,8 +163,11 @@ impl ControlPlace {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    let length = humantime::parse_duration(text).map_err(|error| format!("{error}; write it like 30m or 2h"))?;
-    if length.is_zero() { Err("they would end at once; write it like 30m or 2h".to_owned()) } else { Ok(length) }
+    match parse_duration(text).map_err(|error| error.to_string())? {
+        Some(Duration::ZERO) => Err("they would end at once; write it like 30m or 2h".to_owned()),
+        Some(length) => Ok(length),
+        None => Err("without an end, leave out --for".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

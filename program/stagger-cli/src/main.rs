@@ -5,10 +5,14 @@
 mod cli;
 mod completions;
 mod control;
+#[cfg(test)]
+mod documented;
+mod help;
 mod man;
 mod plan;
 #[cfg_attr(not(unix), path = "run/unsupported.rs")]
 mod run;
+mod summary;
 mod wait;
 
 use std::process::ExitCode;
@@ -22,7 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match Cli::parse(&words) {
         Ok(cli) => cli,
-        Err(error) => return cli::exit_with_usage(&error),
+        Err(error) => return cli::exit_with_usage(&error, &words),
     };
     let term = Term::detect(cli.global.color, cli.global.progress());
     let done = match &cli.command {
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         Command::Control(args) => control::run(args),
         Command::Completions(args) => completions::run(args, &cli::command()),
         Command::Man(args) => man::run(args, cli::command()),
+        Command::Help(args) => help::run(args),
         #[cfg(feature = "lab")]
         Command::Check(args) => stagger_lab::check::run(args, &term),
         #[cfg(feature = "lab")]

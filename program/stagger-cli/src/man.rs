@@ -17,8 +17,13 @@ pub(crate) struct ManArgs {
     command: Option<String>,
 }
 
-const SUBCOMMANDS: [&str; 11] =
-    ["run", "wait", "plan", "check", "simulate", "drill", "advise", "serve", "control", "completions", "man"];
+const SUBCOMMANDS: [&str; 12] =
+    ["run", "wait", "plan", "check", "simulate", "drill", "advise", "serve", "control", "completions", "man", "help"];
+
+/// Returns the names of the commands.
+pub(crate) fn subcommands() -> Vec<&'static str> {
+    SUBCOMMANDS.to_vec()
+}
 
 pub(crate) fn run(args: &ManArgs, mut root: Command) -> Result<ExitCode, CliError> {
     // A subcommand has its display name only after the build.

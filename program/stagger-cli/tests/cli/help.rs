@@ -94,11 +94,72 @@ fn help_begins_with_the_task_and_ends_with_the_global_options() {
             .collect();
         assert_eq!(flags.last(), Some(&&"Global options:"), "{name}: {headings:?}");
         assert!(at("--color") > at("Global options:"), "{name}");
-        if !["man", "completions"].contains(&&*name) {
+        if !["man", "completions", "help"].contains(&&*name) {
             assert_eq!(headings[0], "Examples:", "{name}");
             assert!(at("Usage:") < at("Examples:"), "{name}");
         }
     }
+}
+
+/// What nine of ten need, on one screen of a terminal; `--help` has the rest.
+#[test]
+fn a_summary_fits_a_screen_and_names_the_way_to_the_rest() {
+    for args in subcommands() {
+        let mut line = args.clone();
+        line.push("-h".to_owned());
+        let text = said(stagger(&line).env("COLUMNS", "80"));
+        assert!(text.lines().count() <= 24, "{args:?}: {} lines\n{text}", text.lines().count());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let whole = match args.first() {
+            Some(name) => format!("stagger {name} --help"),
+            None => "stagger help COMMAND".to_owned(),
+        };
+        assert!(text.contains(&whole) && !text.contains("Examples:"), "{text}");
+        let without = said(stagger(args.iter().map(String::as_str).chain(["--help"])).env("COLUMNS", "80"));
+        assert!(without.contains("--color") && !text.contains("--color"), "{text}");
+    }
+    // The command of a run is not asked.
+    let seen = see(&mut stagger(["run", "echo", "-h"]));
+    seen.exits(0).prints("-h\n");
+    // The last of them wins, as with other flags.
+    assert_eq!(said(&mut stagger(["run", "-h"])), said(&mut stagger(["retry", "-h"])));
+}
+
+#[test]
+fn help_is_also_a_command() {
+    for args in subcommands() {
+        let whole = said(&mut stagger(args.iter().map(String::as_str).chain(["--help"])));
+        assert_eq!(said(&mut stagger(["help"].into_iter().chain(args.iter().map(String::as_str)))), whole, "{args:?}");
+    }
+    see(&mut stagger(["help", "bogus"])).exits(2).says("unrecognized subcommand 'bogus'");
+}
+
+/// A length is called DUR in every help, and a bare number is in seconds wherever one is asked for.
+#[test]
+fn every_help_that_asks_for_a_length_says_what_one_is() {
+    let mut found = 0;
+    for args in subcommands() {
+        for flag in ["-h", "--help"] {
+            let text = said(stagger(args.iter().map(String::as_str).chain([flag])).env("COLUMNS", "100"));
+            if text.lines().any(|line| line.trim_start().starts_with('-') && line.contains("DUR")) {
+                found += 1;
+                assert!(text.contains("a bare number is in seconds"), "{args:?} {flag}: {text}");
+            }
+        }
+    }
+    assert!(found >= 12, "{found}");
+    for (line, want) in [
+        ("plan -d 2 -n 2", "base=2s"),
+        ("run -v -d 0.5 -t 3 -k 1 --time-limit 9 -- true", "base=500ms"),
+        ("simulate --clients 5 --capacity 5/s --down 1 --horizon 30 -n 3", "downtime 1s"),
+    ] {
+        let seen = see(&mut stagger(line.split(' ')));
+        assert!((seen.stdout.clone() + &seen.stderr).contains(want), "{line}: {seen:#?}");
+    }
+    see(&mut stagger(["wait", "-t", "0.05", "file:/nowhere"])).exits(124).says("not ready after 5");
+    see(&mut stagger(["control", "set", "redis://127.0.0.1:1/x", "a=off", "--for", "0"]))
+        .exits(2)
+        .says("they would end at once");
 }
 
 #[test]

@@ -153,7 +153,8 @@ fn controls_in_redis_are_set_shown_and_cleared() {
     assert_eq!((&json["controls"][1]["target"], &json["controls"][1]["share"]), (&"api".into(), &0.25.into()));
     control("clear", &["db"]).exits(0);
     assert_eq!(said(&mut stagger(["control", "show", &url])).lines().count(), 3);
-    for (words, message) in [(&["api=none"][..], "unknown setting `none`"), (&["api=off", "--for", "soon"], "like 30m")]
+    for (words, message) in
+        [(&["api=none"][..], "unknown setting `none`"), (&["api=off", "--for", "soon"], "is not a length of time")]
     {
         control("set", words).exits(2).says(message);
     }
