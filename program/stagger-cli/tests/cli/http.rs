@@ -32,14 +32,61 @@ fn headers_in_the_advice_file_decide_what_is_retried() {
         .is_silent_about("invalid");
     assert_eq!(origin.requests(), ["GET / HTTP/1.1"; 2]);
     let origin = Origin::start(&[NOT_FOUND]);
-    see(&mut advised(&[], &origin.url())).exits(22).says("attempt=1/5").says("reason=http-status");
+    see(&mut advised(&[], &origin.url())).exits(22).says("attempt=1/4").says("reason=http-status");
     assert_eq!(origin.requests().len(), 1);
+}
+
+/// Returns the command of the page for a script, with another address.
+fn script_of_the_page(url: &str) -> Command {
+    const PAGE: &str = include_str!("../../../../docs/guide/run-http.md");
+    let (_, section) = PAGE.split_once("## In a script").expect("the section");
+    let line = section.split("```").nth(1).expect("its example").trim_start_matches("sh\n");
+    let line = line.replace("https://api.example/health", url);
+    let words = shlex::split(&line).expect("a line of a shell");
+    let (program, words) = words.split_first().expect("a command");
+    assert_eq!((&**program, &*words[0]), ("stagger", "run"));
+    let mut command = run(["-n", "3"]);
+    command.args(&words[1..]);
+    command
+}
+
+#[test]
+fn a_script_fails_where_curl_fails_and_is_retried_as_the_server_says() {
+    const READY: Answer = Answer::Body("{\"ready\": true}\n");
+    const LATER: Answer = Answer::Head(&["HTTP/1.1 429 Too Many Requests", "retry-after-ms: 20"]);
+    let asks = |answers: &[Answer]| {
+        let origin = Origin::start(answers);
+        (see(&mut script_of_the_page(&origin.url())), origin.requests().len())
+    };
+    for answers in [[BUSY, READY], [LATER, READY]] {
+        let (seen, requests) = asks(&answers);
+        seen.exits(0).prints("true\n").says("retry_after=0.02s");
+        assert_eq!(requests, 2);
+    }
+    // Empty, not ready, half, nothing at all.
+    for answer in [
+        Answer::Body(""),
+        Answer::Body("{\"ready\": false}\n"),
+        Answer::HalfBody(&["HTTP/1.1 200 OK"]),
+        Answer::Nothing,
+    ] {
+        let (seen, requests) = asks(&[answer, READY]);
+        seen.exits(0).says("attempt=2/3 result=ok");
+        assert_eq!((&*seen.stdout.replace("false\n", ""), requests), ("true\n", 2), "{answer:?}");
+    }
+    let (seen, requests) = asks(&[BUSY]);
+    seen.exits(22).says("attempt=3/3").prints("");
+    assert_eq!(requests, 3);
+    let (seen, requests) = asks(&[NOT_FOUND]);
+    seen.exits(22).says("reason=http-status");
+    assert_eq!(requests, 1);
+    see(&mut script_of_the_page(&Origin::nowhere())).exits(7).says("attempt=3/3");
 }
 
 #[test]
 fn without_the_flag_headers_are_about_failures_only() {
     let busy = "printf 'HTTP/1.1 503 Busy\\r\\nRetry-After: 99\\r\\n\\r\\n' > $STAGGER_ADVICE";
-    see(&mut run_script(&["-v"], busy)).exits(0).says("attempt=1/5 result=ok http=503");
+    see(&mut run_script(&["-v"], busy)).exits(0).says("attempt=1/4 result=ok http=503");
     // Instructions of the command itself take precedence.
     let script = format!("{busy}; echo retry-after=20ms >> $STAGGER_ADVICE; exit 3");
     see(&mut run_script(&["-n", "2"], &script)).exits(3).says("retry_after=0.02s");
@@ -54,7 +101,7 @@ fn explicit_sets_take_precedence_over_the_status() {
     see(&mut advised(&["-n", "2", "--retry-on", "22"], &origin.url())).exits(22).says("attempt=2/2");
     see(&mut http(&["-n", "2", "--retry-on", "22"], &["curl", "-fsS", &origin.url()])).exits(22).says("attempt=2/2");
     let origin = Origin::start(&[BUSY]);
-    see(&mut advised(&["--stop-on", "22"], &origin.url())).exits(22).says("attempt=1/5").says("reason=stop-on");
+    see(&mut advised(&["--stop-on", "22"], &origin.url())).exits(22).says("attempt=1/4").says("reason=stop-on");
 }
 
 #[test]
@@ -63,7 +110,7 @@ fn the_last_response_after_redirects_and_interim_ones_decides() {
     const CONTINUE: Answer = Answer::Head(&["HTTP/1.1 100 Continue", "", "HTTP/1.1 404 Not Found"]);
     let origin = Origin::start(&[MOVED, BUSY, MOVED, CONTINUE]);
     let seen = see(&mut http(&[], &["curl", "-sSL", &origin.url()]));
-    seen.exits(22).says("retry_after=0.02s").says("attempt=2/5 result=exit:22 http=404").says("reason=http-status");
+    seen.exits(22).says("retry_after=0.02s").says("attempt=2/4 result=exit:22 http=404").says("reason=http-status");
     assert_eq!(origin.requests().len(), 4);
 }
 
@@ -72,7 +119,7 @@ fn a_failed_status_is_a_failure_without_the_flag_of_curl() {
     let origin = Origin::start(&[BUSY, OK]);
     see(&mut http(&[], &["curl", "-sS", &origin.url()])).exits(0).says("result=exit:22 http=503");
     let origin = Origin::start(&[NOT_FOUND]);
-    see(&mut http(&[], &["curl", "-sS", &origin.url()])).exits(22).says("attempt=1/5");
+    see(&mut http(&[], &["curl", "-sS", &origin.url()])).exits(22).says("attempt=1/4");
 }
 
 #[test]
@@ -194,7 +241,7 @@ fn the_log_of_wget_is_searched() {
     let flags = ["--retry-if-stderr", "ERROR 404"];
     see(&mut http(&flags, &["wget", "-nv", "-O-", "--tries=1", &origin.url()]))
         .exits(0)
-        .says("attempt=2/5 result=ok http=200");
+        .says("attempt=2/4 result=ok http=200");
 }
 
 #[test]

@@ -24,6 +24,8 @@ struct Request {
 pub(crate) enum Answer {
     /// Reads the request, writes these lines with CRLF, an empty line and a short body, and closes the connection.
     Head(&'static [&'static str]),
+    /// Answers with 200 and this body.
+    Body(&'static str),
     /// Like `Head`, without the empty line and the body.
     HalfHead(&'static [&'static str]),
     /// Like `Head`, but closes the connection in the middle of the body.
@@ -122,6 +124,7 @@ impl Answer {
     fn write(self, mut stream: &TcpStream) -> io::Result<()> {
         let (lines, body, end) = match self {
             Self::Head(lines) => (lines, Some(BODY.len()), BODY),
+            Self::Body(body) => (&["HTTP/1.1 200 OK"][..], Some(body.len()), body),
             Self::HalfHead(lines) => (lines, None, ""),
             Self::HalfBody(lines) => (lines, Some(1_000_000), BODY),
             Self::Nothing | Self::Hangup | Self::Silence => return Ok(()),
