@@ -1,6 +1,7 @@
 //! Files of Docker, Compose, Kubernetes, GitHub and GitLab: what is in them is parsed, and their commands are run.
 
 use std::net::TcpListener;
+use std::process::Command;
 
 use stagger_kit::Postgres;
 use yaml_rust2::{Yaml, YamlLoader};
@@ -8,7 +9,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 use super::bench::Bench;
 use super::page::{code, with};
 use crate::origin::{Answer, OK, Origin};
-use crate::support::{Running, see};
+use crate::support::{Files, Running, see};
 
 fn yaml(text: &str) -> Yaml {
     YamlLoader::load_from_str(text).expect("the file is YAML").remove(0)
@@ -163,8 +164,8 @@ fn a_step_of_ci_is_retried_after_failures_of_the_network_only() {
     let gitlab = yaml(&files[1]);
     // GitLab accepts 0, 1 and 2.
     assert_eq!(number(&gitlab["test"]["retry"]["max"]), 1);
-    let install = [&steps[1]["run"], &gitlab["test"]["script"][0]];
-    let test = [&steps[2]["run"], &gitlab["test"]["script"][1]];
+    let install = [&steps[2]["run"], &gitlab["test"]["script"][0]];
+    let test = [&steps[3]["run"], &gitlab["test"]["script"][1]];
     for (install, test) in install.into_iter().zip(test) {
         let (install, test) = (install.as_str().expect("a step"), test.as_str().expect("a step"));
         assert_eq!(test, "npm test");
@@ -179,6 +180,37 @@ fn a_step_of_ci_is_retried_after_failures_of_the_network_only() {
             assert_eq!(bench.take_calls("npm"), vec!["ci"; calls], "{install}: {message}");
         }
     }
+}
+
+/// The archive has the name that the action of this repository asks for, and the program where the action finds it.
+#[test]
+fn a_step_of_ci_installs_the_program_of_a_release() {
+    let files = Files::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("stagger-{version}-x86_64-unknown-linux-musl");
+    const ACTION: &str = include_str!("../../../../../action.yml");
+    assert!(
+        ACTION.contains("name=\"stagger-${VERSION#v}-$target\"") && ACTION.contains("target=x86_64-unknown-linux-musl")
+    );
+    let step = yaml(&code("GitHub Actions and GitLab CI")[0])["jobs"]["test"]["steps"][1]["run"].clone();
+    let url = format!("https://github.com/OWNER/NAME/releases/download/v{version}/{name}.tar.gz");
+    std::fs::create_dir(files.path(&name)).expect("a directory");
+    files.write(&format!("{name}/stagger"), "the program\n");
+    files.write(&format!("{name}/README.md"), "");
+    let archive = files.path("archive.tar.gz");
+    let packed = Command::new("tar").args(["-czf"]).arg(&archive).arg(&name).current_dir(files.path(".")).status();
+    assert!(packed.expect("tar runs").success());
+    let bin = files.path("bin");
+    std::fs::create_dir(&bin).expect("a directory");
+    let replacements = [
+        (&*url, &*format!("file://{}", archive.display())),
+        ("sudo ", ""),
+        ("/usr/local/bin", bin.to_str().expect("a path in UTF-8")),
+    ];
+    let line = with(step.as_str().expect("a step"), &replacements);
+    assert!(Command::new("sh").args(["-c", &line]).status().expect("sh runs").success(), "{line}");
+    let installed = std::fs::read_dir(&bin).expect("the directory").map(|entry| entry.unwrap().file_name());
+    assert_eq!(installed.collect::<Vec<_>>(), ["stagger"]);
 }
 
 #[test]

@@ -50,6 +50,6 @@ fn the_job_retries_and_the_service_is_restarted_for_as_long_as_it_fails() {
     assert_eq!(bench.take_calls("backup").len(), 5);
     // More often than the default number of attempts, with short delays for the test.
     bench.failing("worker", 7, "crashed", 1, "");
-    bench.see(&with(&command(&units[2]), &[("--cap 2m", "--cap 10ms")])).exits(0);
+    bench.see(&with(&command(&units[2]), &[("-d 1s", "-d 1ms"), ("--cap 2m", "--cap 10ms")])).exits(0);
     assert_eq!(bench.take_calls("worker").len(), 8);
 }

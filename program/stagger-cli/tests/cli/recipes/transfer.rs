@@ -105,7 +105,7 @@ fn a_migration_takes_effect_once_although_the_server_restarts_in_its_middle() {
     holder.write(b"select pg_advisory_lock(7); select 'held';\n").unwrap();
     holder.wait_for(Stream::Stdout, "held", PATIENCE).unwrap();
     // As many attempts as the restart takes.
-    let line = with(&code("psql")[0], &[("-n 6", "-n 1000 --cap 50ms")]);
+    let line = with(&code("psql")[0], &[("-d 1s -n 6", "-n 1000 --cap 50ms")]);
     let running = Running::start(bench.shell(&line).env("DATABASE_URL", postgres.url()));
     eventually("the migration waits in its middle", || {
         let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
