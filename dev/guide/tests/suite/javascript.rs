@@ -303,3 +303,16 @@ fn the_javascript_client_knows_the_headers_with_credentials_and_the_parts_of_sig
         assert_eq!(list("clients/js/src/quiet-periods.ts", name), ours, "{name}");
     }
 }
+
+#[test]
+fn the_package_that_the_pages_install_is_the_one_that_is_packed() {
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/js");
+    let package: Value = serde_json::from_str(&fs::read_to_string(client.join("package.json")).unwrap()).unwrap();
+    let (name, version) = (package["name"].as_str().unwrap(), package["version"].as_str().unwrap());
+    assert!(package["scripts"]["build"].is_string() && package["files"].as_array().unwrap().contains(&"dist".into()));
+    let install = format!("npm install /path/to/clone/clients/js/{name}-{version}.tgz ");
+    for page in [client.join("README.md"), client.join("../../docs/guide/browsers.md")] {
+        let page = fs::read_to_string(page).unwrap();
+        assert!(page.contains(&install) && page.contains("npm install && npm run build && npm pack"), "{install}");
+    }
+}
