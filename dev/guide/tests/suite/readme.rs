@@ -1,6 +1,8 @@
 //! The statements of the README that no doc test checks, and the places that ARCHITECTURE.md names.
 
 use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 
 use stagger::profile::Profile;
 
@@ -108,4 +110,57 @@ fn every_path_in_the_architecture_exists() {
     let houses = ["crates", "fleet", "lab", "program"].map(|house| root.join(house));
     let missing: Vec<_> = paths().filter(|path| !houses.iter().any(|house| house.join(path).exists())).collect();
     assert!(paths().count() > 5 && missing.is_empty(), "missing: {missing:?}");
+}
+
+const START: &str = include_str!("../../../../docs/guide/start.md");
+
+/// Returns the dependencies of a program that follows the page's `cargo add` lines, with the stagger of this workspace.
+fn dependencies(page: &str) -> String {
+    let added = page.lines().filter_map(|line| line.strip_prefix("cargo add "));
+    let lines = added.map(|line| {
+        let words: Vec<&str> = line.split('#').next().unwrap().split_whitespace().collect();
+        let features: Vec<_> = match words.iter().position(|word| *word == "--features") {
+            Some(at) => words[at + 1].split(',').collect(),
+            None => Vec::new(),
+        };
+        let place = match words[0] {
+            "stagger" => format!("path = {:?}", concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/stagger")),
+            _ => "version = \"*\"".to_owned(),
+        };
+        format!("{} = {{ {place}, features = {features:?} }}\n", words[0])
+    });
+    lines.collect()
+}
+
+/// A reader has no more than the page says. The doc tests do not find this out: they have the features of this package.
+#[test]
+fn code_compiles_with_the_dependencies_that_its_page_names() {
+    for (name, page) in [("readme", README), ("start", START)] {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page-code").join(name);
+        let programs = directory.join("src/bin");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&programs).unwrap();
+        let dependencies = dependencies(page);
+        assert!(dependencies.contains("stagger") && dependencies.contains("tokio"), "{dependencies}");
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[dependencies]\n{dependencies}[workspace]\n"
+        );
+        fs::write(directory.join("Cargo.toml"), manifest).unwrap();
+        // The versions that are at hand.
+        fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock"), directory.join("Cargo.lock")).unwrap();
+        let blocks = page.split("```rust\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+        let mut count = 0;
+        for block in blocks {
+            count += 1;
+            let main = if block.contains("fn main()") { "" } else { "\nfn main() {}\n" };
+            fs::write(programs.join(format!("block{count}.rs")), format!("{block}\n{main}")).unwrap();
+        }
+        assert!(count >= 2, "{name}: {count} blocks");
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page-code/target");
+        let mut check = Command::new(cargo);
+        check.args(["check", "--offline", "--quiet"]).current_dir(&directory).env("CARGO_TARGET_DIR", target);
+        let checked = check.env_remove("RUSTFLAGS").output().unwrap();
+        assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
 }

@@ -1,16 +1,17 @@
-//! Checks that the figures on the pages of the guide about numbers and simulations are what their commands print.
+//! Checks that the outputs on the README and on every page of `docs` are what their commands print.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::{env, fs};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::{env, fs, thread};
 
 use crate::support::{Files, see, stagger};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
+const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/numbers.md");
 
 const SIMULATE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulate.md");
-const RECIPES_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/recipes.md");
 
 const CONFIG_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check-config.md");
 
@@ -26,11 +27,18 @@ fn regenerate(page: &str, directory: &Path) -> (String, usize) {
     let mut commands = 0;
     for part in parts {
         let (block, rest) = part.split_once("\n```").expect("each block ends");
-        let command = block.lines().next().expect("each block begins with its command");
-        out += &format!("{FENCE}{command}\n{}```{rest}", print(command, directory));
+        let command = command_of(block);
+        out += &format!("{FENCE}{command}\n{}```{rest}", print(&command.replace("\\\n", " "), directory));
         commands += 1;
     }
     (out, commands)
+}
+
+/// Returns the command that a block begins with: a line, and those behind it while they end with a backslash.
+fn command_of(block: &str) -> String {
+    let lines: Vec<_> = block.lines().collect();
+    let more = lines.iter().take_while(|line| line.ends_with('\\')).count();
+    lines[..=more].join("\n")
 }
 
 /// Runs a line like `$ stagger plan -n 6` with 100 columns and returns its output.
@@ -41,11 +49,7 @@ fn print(line: &str, directory: &Path) -> String {
 
 /// Runs the program with the arguments that a shell would make of these words, and returns its output.
 fn run(words: &str, directory: &Path) -> String {
-    // Quotes are the only shell syntax on the pages.
-    let arguments = words.split('\'').enumerate().flat_map(|(part, text)| match part % 2 {
-        0 => text.split_whitespace().collect(),
-        _ => vec![text],
-    });
+    let arguments = shlex::split(words).unwrap_or_else(|| panic!("{words} is no line of a shell"));
     let seen = see(stagger(arguments).env("COLUMNS", "100").current_dir(directory));
     assert!(seen.stderr.is_empty() && matches!(seen.status.code(), Some(0 | 1)), "{words}: {seen:#?}");
     seen.stdout
@@ -120,19 +124,125 @@ fn outputs_on_the_pages_of_each_format_match_their_commands_and_fixed_files_have
     }
 }
 
+/// Slow for a test, because the fleet has ten thousand processes.
 #[test]
-fn outputs_on_the_other_pages_match_their_commands() {
-    for (page, commands) in [("start", 2), ("consumers", 1), ("jitter", 5)] {
-        assert_outputs_match(&format!("{GUIDE}/{page}.md"), commands);
+fn outputs_on_the_page_of_the_fleet_match_their_commands() {
+    assert_outputs_match(&format!("{GUIDE}/fleet.md"), 1);
+}
+
+/// Pages whose tests are above, because they take long or say more.
+const OF_THEIR_OWN: [&str; 4] = ["numbers.md", "simulate.md", "check-config.md", "fleet.md"];
+
+/// Returns the README and all pages of `docs`.
+fn all_pages() -> Vec<PathBuf> {
+    let mut pages = vec![Path::new(PROJECT).join("README.md")];
+    let mut directories = vec![Path::new(PROJECT).join("docs")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("the directory is read") {
+            let path = entry.expect("the entry is read").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
     }
+    pages
 }
 
+/// No page is named here, so that a new one needs nothing to be compared.
 #[test]
-fn outputs_on_the_recipes_page_match_their_commands() {
-    assert_outputs_match(RECIPES_PAGE, 2);
+fn outputs_on_all_other_pages_match_their_commands() {
+    let has_own = |path: &Path| {
+        path.parent().is_some_and(|parent| parent.ends_with("configs"))
+            || path.file_name().is_some_and(|name| OF_THEIR_OWN.iter().any(|own| name == *own))
+    };
+    let pages: Vec<_> = all_pages().into_iter().filter(|path| !has_own(path)).collect();
+    let pages: Vec<_> = pages.iter().map(|path| path.to_str().expect("a path in UTF-8")).collect();
+    let with: Vec<_> = pages.iter().filter(|path| fs::read_to_string(path).unwrap().contains(FENCE)).collect();
+    assert!(with.len() > 5, "{with:?}");
+    thread::scope(|scope| {
+        for path in with {
+            scope.spawn(|| assert_outputs_match(path, 1));
+        }
+    });
 }
 
-/// Runs the commands of a page. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
+/// A block of code: its language, its text, and what stands between it and the block before.
+struct Block<'a> {
+    language: &'a str,
+    text: &'a str,
+    before: &'a str,
+}
+
+fn blocks(page: &str) -> Vec<Block<'_>> {
+    let parts: Vec<_> = page.split("\n```").collect();
+    let code = parts.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+    code.map(|(before, code)| {
+        let (language, text) = code.split_once('\n').unwrap_or((code, ""));
+        Block { language, text, before }
+    })
+    .collect()
+}
+
+/// A sample that looks like the output of a command, and is not compared, says in the source why.
+#[test]
+fn a_sample_behind_a_command_is_compared_or_says_why_not() {
+    let says_why = |before: &str| {
+        before.trim_end().lines().next_back().is_some_and(|line| line.starts_with("<!-- not compared: "))
+    };
+    let (mut samples, mut unmarked) = (0, Vec::new());
+    for path in all_pages() {
+        let page = fs::read_to_string(&path).expect("the page is read");
+        let blocks = blocks(&page);
+        for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.language == "text") {
+            let follows = at > 0
+                && blocks[at - 1].language == "sh"
+                && block.before.lines().all(|line| line.is_empty() || line.starts_with("<!-- "));
+            if !follows && !block.text.starts_with("$ ") {
+                continue;
+            }
+            samples += 1;
+            if !says_why(block.before) {
+                unmarked.push(format!("{}: {}", path.display(), block.text.lines().next().unwrap_or_default()));
+            }
+        }
+    }
+    assert!(unmarked.is_empty(), "{unmarked:#?}");
+    assert!(samples > 3, "{samples}");
+}
+
+/// What a reader may type to learn the delays or the faults of a policy does what it says: it ends with 0, or with 1 if
+/// there are findings.
+#[test]
+fn commands_that_plan_and_check_policies_run_as_they_are_written() {
+    let mut ran = BTreeSet::new();
+    for path in all_pages() {
+        let page = fs::read_to_string(&path).expect("the page is read");
+        let of_blocks = blocks(&page).into_iter().filter(|block| block.language == "sh");
+        let lines = of_blocks.flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>());
+        let prose =
+            page.lines().filter(|line| !line.starts_with("```")).flat_map(|line| line.split('`').skip(1).step_by(2));
+        for line in lines.chain(prose.map(str::to_owned)) {
+            let Some(words) = line.strip_prefix("stagger ").and_then(shlex::split) else { continue };
+            // Files, placeholders and the rest of a pipe are not there.
+            let needs_more = words.iter().any(|word| {
+                word.contains(['@', '/', '|', '…', '<', '>'])
+                    || (word.contains('.') && !word.contains(['=', ' ']) && word != "socket.io")
+                    || ["-", "--log", "--traces", "FILE", "CODE", "NAME", "POLICY"].contains(&word.as_str())
+            });
+            if needs_more || !matches!(words[0].as_str(), "plan" | "check") || words.len() < 2 {
+                continue;
+            }
+            let files = Files::new();
+            let seen = see(stagger(&words).current_dir(files.path(".")));
+            assert!(matches!(seen.status.code(), Some(0 | 1)), "{}: {line}: {seen:#?}", path.display());
+            ran.insert(line);
+        }
+    }
+    assert!(ran.len() > 8, "{ran:#?}");
+}
+
 /// Writes the files of a page: blocks behind a line such as "`virtualservice.yaml`:".
 fn write_files(page: &str, files: &Files) {
     for part in page.split("`:\n\n```").skip(1) {
@@ -144,10 +254,15 @@ fn write_files(page: &str, files: &Files) {
     }
 }
 
+/// Runs the commands of a page. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
 fn assert_outputs_match(path: &str, at_least: usize) {
     let read = || fs::read_to_string(path).expect("the page is read");
     let (page, files) = (read(), Files::new());
     write_files(&page, &files);
+    // What lies in the repository, as seen from its root and from the guide.
+    for (name, place) in [("examples", format!("{PROJECT}/examples")), ("traces", format!("{GUIDE}/traces"))] {
+        symlink(place, files.path(name)).expect("a link");
+    }
     let (now, commands) = regenerate(&page, &files.path("."));
     assert!(commands >= at_least, "{commands} commands");
     if env::var_os("STAGGER_BLESS").is_some() {
@@ -216,12 +331,11 @@ fn prose_contains_no_measured_figures() {
 
 #[test]
 fn the_first_command_of_the_readme_makes_coffee_and_leaves_nothing() {
-    let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let words = "run -d 300ms -n 8 -- examples/flaky.sh";
-    let readme = fs::read_to_string(Path::new(project).join("README.md")).unwrap();
+    let readme = fs::read_to_string(Path::new(PROJECT).join("README.md")).unwrap();
     assert!(readme.contains(&format!("```sh\nstagger {words}\n```")));
     let files = Files::new();
-    let seen = see(stagger(words.split(' ')).current_dir(project).env("TMPDIR", files.path(".")));
+    let seen = see(stagger(words.split(' ')).current_dir(PROJECT).env("TMPDIR", files.path(".")));
     seen.exits(0).says("the water has 20 °C, coffee needs 95 °C");
     assert!(seen.stdout.ends_with("'------'\n"), "{seen:?}");
     assert_eq!(fs::read_dir(files.path(".")).unwrap().count(), 0);

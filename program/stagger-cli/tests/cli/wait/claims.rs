@@ -481,3 +481,36 @@ fn endless_output_of_a_command_ends_with_its_attempt() {
     let lines = BufReader::new(seen.stderr.as_bytes()).lines().count();
     assert_eq!(lines, 1);
 }
+
+/// The sample of the page has other addresses; its numbers of attempts are among those that are seen.
+#[test]
+fn the_sample_of_the_page_is_what_a_wait_prints() {
+    const PAGE: &str = include_str!("../../../../../docs/guide/wait.md");
+    let (_, rest) = PAGE.split_once("```text\n").expect("a sample");
+    let sample = rest.split("\n```").next().expect("it ends");
+    let (refused, _) = listener();
+    let nowhere = refused.local_addr().expect("the port is known").to_string();
+    drop(refused);
+    let url = url(|_| response("503 Busy", "Retry-After: 1\r\n", ""));
+    let address = url.trim_end_matches('/');
+    let seen = see(&mut wait(&["-t", "3s", &nowhere, &format!("{address}/health")]));
+    seen.exits(124);
+    // The machine may end it a moment later.
+    let late = regex::Regex::new(r"after 3\.\d+s").unwrap();
+    let said = late.replace_all(&seen.stderr, "after 3s");
+    let said = said.replace(&nowhere, "db:5432").replace(address, "https://example.com");
+    let split = |text: &str| -> Vec<(String, u32)> {
+        let line = |line: &str| {
+            let (reason, attempts) = line.rsplit_once(", ").expect("a number of attempts");
+            (reason.to_owned(), attempts.trim_end_matches(" attempts").parse().expect("a number"))
+        };
+        text.trim_end().lines().map(line).collect()
+    };
+    let (sample, said) = (split(sample), split(&said));
+    let reasons = |lines: &[(String, u32)]| lines.iter().map(|line| line.0.clone()).collect::<Vec<_>>();
+    assert_eq!(reasons(&said), reasons(&sample));
+    // Fifty to a hundred and fifty percent of 100, 125, 156 ms and so on; and 1 to 1.5 s.
+    for (lines, what) in [(&said, "seen"), (&sample, "on the page")] {
+        assert!((6..=15).contains(&lines[0].1) && (2..=3).contains(&lines[1].1), "{what}: {lines:?}");
+    }
+}
