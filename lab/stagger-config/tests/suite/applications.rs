@@ -420,20 +420,20 @@ fn the_same_lines_mean_other_numbers_to_each_sdk_of_aws() {
 fn a_section_is_a_profile_of_aws_by_its_name_and_the_kind_of_its_file() {
     let keys = "aws_access_key_id = A\naws_secret_access_key = B\n";
     for (text, paths) in [
-        (format!("[default]\nregion = x\nmax_attempts = 2\n"), vec!["[default] in all"]),
-        (format!("[profile a]\nregion = x\nmax_attempts = 2\n"), vec!["[profile a] in all"]),
+        ("[default]\nregion = x\nmax_attempts = 2\n".to_owned(), vec!["[default] in all"]),
+        ("[profile a]\nregion = x\nmax_attempts = 2\n".to_owned(), vec!["[profile a] in all"]),
         // A file of credentials.
         (format!("[a]\n{keys}max_attempts = 2\n"), vec!["[a] in all"]),
         (format!("[default]\n{keys}[a]\n{keys}max_attempts = 2\n"), vec!["[a] in all"]),
         // A config file, which has keys as well.
         (format!("[profile b]\n{keys}[a]\nregion = x\nmax_attempts = 2\n"), vec!["[a]"]),
         (
-            format!("[default]\nregion = x\nmax_attempts = 3\n[a]\nretry_mode = standard\n"),
+            "[default]\nregion = x\nmax_attempts = 3\n[a]\nretry_mode = standard\n".to_owned(),
             vec!["[default] in all", "[a]"],
         ),
-        (format!("[a]\nregion = x\nretry_mode = standard\nmax_attempts = 2\n"), vec!["[a]"]),
-        (format!("[sso-session a]\nsso_start_url = x\nmax_attempts = 2\n"), vec!["[sso-session a]"]),
-        (format!("[services a]\nregion = x\nmax_attempts = 2\n"), vec!["[services a]"]),
+        ("[a]\nregion = x\nretry_mode = standard\nmax_attempts = 2\n".to_owned(), vec!["[a]"]),
+        ("[sso-session a]\nsso_start_url = x\nmax_attempts = 2\n".to_owned(), vec!["[sso-session a]"]),
+        ("[services a]\nregion = x\nmax_attempts = 2\n".to_owned(), vec!["[services a]"]),
     ] {
         // All groups of SDKs share the number.
         let found = read(&text, None).unwrap_or_else(|error| panic!("{error}: {text}"));
