@@ -1,6 +1,6 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 
 use clap::Args;
@@ -9,8 +9,13 @@ use stagger_core::profile::Profile;
 use stagger_core::text::{backoff_names, jitter_names};
 use stagger_core::{Policy, PolicyBuilder, Seed};
 
+use crate::input;
 use crate::output::error::CliError;
+use crate::output::outside::path_shown;
 use crate::output::suggestion::offering;
+
+/// The longest file of a policy in bytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The flags that describe a retry policy, shared by all subcommands.
 ///
@@ -193,8 +198,9 @@ fn read(spec: &str) -> Result<(Policy, Option<&'static Profile>), CliError> {
         });
         return Ok((policy?, first_profile(spec)));
     };
-    let text =
-        fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--policy: cannot read {path}"), error))?;
+    let file = File::open(path);
+    let path = path_shown(path);
+    let text = input::text("--policy: ", &path, file, MAX_BYTES)?;
     let has_setting = text.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
     if !has_setting {
         return Err(CliError::usage(format_args!(
@@ -262,6 +268,8 @@ pub fn is_file(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn args(policy: &str) -> PolicyArgs {

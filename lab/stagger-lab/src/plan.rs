@@ -12,13 +12,13 @@ use stagger_config::export::{Circumstances, System, export};
 use stagger_core::Policy;
 use stagger_core::text::{nearest, parse_duration, parse_number};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::print;
 use stagger_terminal::plot::{RenderOptions, paragraph};
 use stagger_terminal::policy_args::PolicyArgs;
 
 use crate::check::{ConfigPolicy, policies_of};
-use stagger_terminal::output::outside::path_shown;
 
 /// The flags of `plan` that name files and systems.
 #[derive(Args, Clone, Debug)]

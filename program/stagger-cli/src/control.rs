@@ -20,13 +20,13 @@ use stagger_core::text::{Outside, parse_duration};
 use stagger_redis::{ControlStore, ControlStoreError, StoredControls};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::line::short;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::write::{print, to_json};
 use tempfile::NamedTempFile;
 #[cfg(feature = "fleet")]
 use tokio::runtime::Builder;
 
 use crate::run::StoreAddress;
-use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<ExitCode, CliError> {

@@ -68,8 +68,7 @@ fn lines<E: core::fmt::Debug + Unpin + 'static>(api: Retrier, results: [Result<(
     let (mut results, seen) = (results.into_iter(), Arc::clone(&lines));
     let api = api.on_event(move |event| seen.lock().unwrap().push(event.to_string()));
     let _ = api.blocking_call(|_| results.next().unwrap()).timer(&clock).run();
-    let lines = lines.lock().unwrap().clone();
-    lines
+    lines.lock().unwrap().clone()
 }
 
 #[test]

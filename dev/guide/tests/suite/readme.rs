@@ -33,13 +33,13 @@ fn no_page_has_code_that_only_rustdoc_hides() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut pages = vec![format!("{root}/README.md")];
     for directory in ["docs", "docs/guide"] {
-        let entries = std::fs::read_dir(format!("{root}/{directory}")).unwrap();
+        let entries = fs::read_dir(format!("{root}/{directory}")).unwrap();
         pages.extend(
             entries.map(|entry| entry.unwrap().path().display().to_string()).filter(|path| path.ends_with(".md")),
         );
     }
     for page in pages {
-        let text = std::fs::read_to_string(&page).unwrap();
+        let text = fs::read_to_string(&page).unwrap();
         let mut is_rust = false;
         for (number, line) in text.lines().enumerate() {
             match line.strip_prefix("```") {
@@ -67,7 +67,7 @@ const LIBRARIES: [&str; 10] = [
 /// Returns the features of a crate, and whether each is on by default.
 fn features(path: &str) -> Vec<(String, bool)> {
     let manifest = format!("{}/../../{path}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
-    let manifest: toml::Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
+    let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
     let features = manifest["features"].as_table().unwrap();
     let default = features.get("default").map(|on| on.as_array().unwrap().clone()).unwrap_or_default();
     let is_default = |feature: &str| default.iter().any(|on| on.as_str() == Some(feature));

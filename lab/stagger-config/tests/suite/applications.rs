@@ -92,8 +92,8 @@ fn properties(lines: &[String]) -> (String, Vec<String>) {
     let settings = described[0].split_once(": ").map_or("", |(_, settings)| settings);
     let kind = if described[0].starts_with("Unread") { "unread" } else { settings };
     let last = |remark: &String| {
-        let path = remark.split(' ').nth(1).unwrap().trim_end_matches(':');
-        path.rsplit('.').next().unwrap().to_owned()
+        let path = remark.split(' ').nth(1).unwrap_or_default().trim_end_matches(':');
+        path.rsplit('.').next().unwrap_or_default().to_owned()
     };
     let wrong = [remarks(&text, RemarkKind::NoEffect), remarks(&text, RemarkKind::Invalid)].concat();
     (kind.to_owned(), wrong.iter().map(last).collect())

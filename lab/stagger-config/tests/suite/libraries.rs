@@ -161,10 +161,12 @@ fn instance(base: &str, own: &str) -> (String, Vec<String>, Vec<String>) {
     let configs = if base.is_empty() { String::new() } else { format!("configs: {{b: {{{base}}}}}, ") };
     let text = format!("resilience4j: {{retry: {{{configs}instances: {{a: {{{own}}}}}}}}}\n");
     let line = described(&text).remove(0);
-    let delays = line.split_once(": attempts=").unwrap().1.split_once(' ').unwrap().1;
+    let attempts = line.split_once(": attempts=").expect("attempts are read").1;
+    let delays = attempts.split_once(' ').expect("delays follow").1;
     let named = |kind| {
         let names = |remark: &String| {
-            remark.split(' ').nth(1).unwrap().rsplit('.').next().unwrap().trim_end_matches(':').to_owned()
+            let path = remark.split(' ').nth(1).unwrap_or_default();
+            path.rsplit('.').next().unwrap_or_default().trim_end_matches(':').to_owned()
         };
         remarks(&text, kind).iter().map(names).collect()
     };

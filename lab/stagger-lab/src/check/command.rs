@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{Target, command_line, print, say};
 use stagger_terminal::plot::RenderOptions;
@@ -12,7 +13,6 @@ use super::baseline::Baseline;
 use super::files::Detail;
 use super::result::{CheckResult, LogResult};
 use super::{TOO_FEW, html, json, outputs, report, rules, traces};
-use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger check`.
 pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {

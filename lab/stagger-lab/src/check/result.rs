@@ -1,7 +1,7 @@
 //! What was checked, with its findings: the one result that all formats write.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use stagger_core::Policy;
@@ -9,13 +9,14 @@ use stagger_core::profile::Profile;
 use stagger_lint::{
     DeploymentContext, Estimate, FileFinding, Finding, Place, Purpose, Rule, check, estimate, fix, log,
 };
+use stagger_terminal::input;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::policy_args::{PolicyArgs, is_file};
 
 use super::args::CheckArgs;
 use super::baseline::{Baseline, Key};
 use super::files::FileResult;
-use stagger_terminal::output::outside::path_shown;
 
 /// Everything that was checked, with the findings.
 pub(super) struct CheckResult {
@@ -248,25 +249,11 @@ const MAX_LOG: u64 = 256 << 20;
 impl LogResult {
     fn new(path: &Path, given: Option<Policy>) -> Result<Self, CliError> {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path_shown(path) };
-        let mut bytes = Vec::new();
-        let read = if path == Path::new("-") {
-            io::stdin().lock().take(MAX_LOG + 1).read_to_end(&mut bytes)
+        let text = if path == Path::new("-") {
+            input::text("--log: ", &name, Ok(io::stdin().lock()), MAX_LOG)?
         } else {
-            // What arrives counts: of a device or a FIFO, no length is known.
-            File::open(path).and_then(|file| file.take(MAX_LOG + 1).read_to_end(&mut bytes))
+            input::text("--log: ", &name, File::open(path), MAX_LOG)?
         };
-        read.map_err(|error| CliError::io(format_args!("--log: cannot read {name}"), error))?;
-        if bytes.len() as u64 > MAX_LOG {
-            return Err(CliError::usage(format_args!(
-                "--log: {name} has more than {} MiB; check a part of it",
-                MAX_LOG >> 20
-            )));
-        }
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let line =
-                error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-            CliError::usage(format_args!("--log: {name}, line {line}: not valid UTF-8; pass a text log"))
-        })?;
         let log = log::read(&text).map_err(|error| CliError::usage(format_args!("--log: {name}: {error}")))?;
         let is_run = !log.policies.is_empty() || log.skipped_hints > 0;
         if log.entries.is_empty() && !is_run {

@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 use serde::Serialize;
 use stagger_core::text::{Compact, Outside};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{print, to_json};
 use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};
@@ -19,7 +20,6 @@ use stagger_traces::{Analyzer, DelayFrom, Evidence, FileRead, Report};
 
 use super::TOO_FEW;
 use super::report::{counted, warning};
-use stagger_terminal::output::outside::path_shown;
 
 /// Output of `stagger check --traces FILE --json`: schema `stagger.traces/1`.
 ///

@@ -8,6 +8,7 @@ use stagger_core::Seed;
 use stagger_core::text::Compact;
 use stagger_report::storm::{Interrupt, Outputs, finish, parse_assertions};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::say;
 use stagger_terminal::plot::RenderOptions;
@@ -18,7 +19,6 @@ use super::settings::Request;
 use super::strategy::Plan;
 use super::system;
 use crate::check::{ConfigPolicy, policies_of};
-use stagger_terminal::output::outside::path_shown;
 
 /// Runs `stagger simulate`.
 pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {

@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGTTIN, SIGTTOU};
 use stagger::time::{Clock, SystemClock};
 use stagger_core::Instant;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 
 use super::child::{Child, ChildState, Reach};
 use super::fd;
@@ -15,7 +16,6 @@ use super::settings::TerminationSettings;
 use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Drain, Output, Stream};
-use stagger_terminal::output::outside::path_shown;
 
 /// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]

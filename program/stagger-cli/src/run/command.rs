@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getpid, setrlimit};
 use stagger::time::{Clock, SystemClock};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::line::short;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 
 use super::advice::AdviceFile;
@@ -25,7 +26,6 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::status::{AttemptStatus, TIMEOUT_CODE};
 use super::stdin::{StdinError, StdinSource};
-use stagger_terminal::output::outside::path_shown;
 
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {

@@ -6,10 +6,10 @@ use std::path::Path;
 use stagger_config::{Entry, EntryKind, Limit, RetryBudget, read};
 use stagger_core::text::Compact;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 
 use super::read::{Found, text};
 use super::refused::refusal;
-use stagger_terminal::output::outside::path_shown;
 
 /// A policy that a configuration of another system has.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
@@ -10,12 +10,13 @@ use stagger_config::Format;
 use stagger_lint::config::{ConfigFile, check_layers};
 use stagger_lint::{DeploymentContext, FileFinding, Rule, system};
 use stagger_sim::system::SystemFile;
+use stagger_terminal::input;
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::write::say;
 
 use super::notes::{Note, notes};
 use super::refused::{nginx, refusal};
-use stagger_terminal::output::outside::path_shown;
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1_024 * 1_024;
@@ -214,21 +215,10 @@ fn kind(config: &ConfigFile) -> String {
 }
 
 pub(super) fn text(file: &Found, name: &str) -> Result<String, CliError> {
-    let mut bytes = Vec::new();
-    let read = if file.path == Path::new("-") {
-        io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(&file.path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-    };
-    read.map_err(|error| CliError::io(format_args!("cannot read {name}"), error))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(CliError::usage(format_args!("{name} has more than {} MiB; check a part of it", MAX_BYTES >> 20)));
+    if file.path == Path::new("-") {
+        return input::text("", name, Ok(io::stdin().lock()), MAX_BYTES);
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        CliError::usage(format_args!("{name}, line {line}: not valid UTF-8; save it as UTF-8"))
-    })
+    input::text("", name, File::open(&file.path), MAX_BYTES)
 }
 
 /// Returns whether a TOML file has the tables of a system, also if it is not valid.

@@ -10,6 +10,7 @@ use stagger_report::storm::{Condition, Interrupt, Outputs};
 use stagger_sim::system::{System, SystemFigures, SystemFile};
 use stagger_sim::{Progress, Sweep};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::say;
 use stagger_terminal::plot::RenderOptions;
@@ -21,7 +22,6 @@ use super::write::write;
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::incident::Incident;
 use crate::simulate::runs::with_progress;
-use stagger_terminal::output::outside::path_shown;
 
 /// The default seed of the first run.
 const SEED: u64 = 1;

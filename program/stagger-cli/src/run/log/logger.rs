@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use stagger_core::Instant;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::line::CLEAR_REST;
+use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::{self, Term};
 use stagger_terminal::output::write::RunId;
 
@@ -18,7 +19,6 @@ use super::status_line::{Activity, StatusLine};
 use super::{json, key_value};
 use crate::run::args::{LogFormat, RunArgs};
 use crate::run::fd;
-use stagger_terminal::output::outside::path_shown;
 
 /// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]
