@@ -276,8 +276,8 @@ fn sent_at(headers: &HeaderMap, now: SystemTime) -> Option<SystemTime> {
 ///   `Remaining` counts as 0.
 ///
 /// A reset of 10⁹ or more is a Unix time, as GitHub sends it, and from 10¹² on one in milliseconds. Malformed headers
-/// are ignored, as the draft requires, and so is a reset in more than 366 days. `now` is the wall-clock time at which the response was
-/// received.
+/// are ignored, as the draft requires, and so is a reset in more than 366 days. `now` is the wall-clock time at which
+/// the response was received.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     if let Some(wait) = from_draft(headers, now) {

@@ -1,9 +1,9 @@
 //! Finds retries in traces, and what makes them storms.
 //!
 //! An [`Analyzer`] reads OTLP/JSON (an object, or one per line as collectors write it), what Tempo answers with, and
-//! Jaeger's JSON as a stream, in memory that does not grow with the file, and returns a [`Report`]: the services that call one another and how
-//! often, layers that multiply one another, delays that are equal for all, attempts whose caller has given up, hints
-//! that are ignored, and storms.
+//! Jaeger's JSON as a stream, in memory that does not grow with the file, and returns a [`Report`]: the services that
+//! call one another and how often, layers that multiply one another, delays that are equal for all, attempts whose
+//! caller has given up, hints that are ignored, and storms.
 //!
 //! ```
 //! use stagger_traces::Analyzer;

@@ -212,7 +212,8 @@ impl Report {
         self.edges.iter().map(|edge| edge.attempts.saturating_sub(edge.calls)).sum()
     }
 
-    /// Retries with the same number, from one service to another, that are enough to say whether their delays are equal.
+    /// Retries with the same number, from one service to another, that are enough to say whether their delays are
+    /// equal.
     pub const ENOUGH: u64 = ENOUGH;
 }
 

@@ -214,8 +214,8 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
     })
 }
 
-/// Returns whether the subcommand of a command line that could not be parsed passes on the exit status of a command. The
-/// subcommand is the first word that is no option; what follows it does not count.
+/// Returns whether the subcommand of a command line that could not be parsed passes on the exit status of a command.
+/// The subcommand is the first word that is no option; what follows it does not count.
 fn ends_with_a_command(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
     let mut words = words;
     while let Some(word) = words.next() {

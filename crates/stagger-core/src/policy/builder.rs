@@ -44,8 +44,8 @@ impl Policy {
     /// should not wait longer for the result because the server says so. With the limit of other policies, 5 minutes, a
     /// server that answers `Retry-After: 299` would keep a call for a quarter of an hour.
     ///
-    /// It is for calls whose result a user or another call waits for. To outlast the restart of a service, set a base of
-    /// a second and more attempts. The policy language and the program `stagger` have the same defaults, but for the
+    /// It is for calls whose result a user or another call waits for. To outlast the restart of a service, set a base
+    /// of a second and more attempts. The policy language and the program `stagger` have the same defaults, but for the
     /// limit of hints.
     pub const DEFAULT: Self = Self::exponential(Duration::from_millis(100), Duration::from_secs(30))
         .max_hint(Duration::from_secs(30))

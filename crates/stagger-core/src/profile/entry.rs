@@ -60,8 +60,8 @@ impl Profile {
 }
 
 /// Defines the table of profiles: a constant for each, and the list of all. `read` is when their sources were read,
-/// `for connections` marks those of clients that reconnect, and `jitter` is the formula of a jitter that only this system
-/// has.
+/// `for connections` marks those of clients that reconnect, and `jitter` is the formula of a jitter that only this
+/// system has.
 macro_rules! profiles {
     (read $read:literal; $(
         $(#[$doc:meta])*

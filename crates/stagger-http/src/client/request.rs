@@ -295,9 +295,9 @@ impl<P: RequestHead> RequestTracker<P> {
         }
     }
 
-    /// Starts refreshing the credentials if the last response denies the request, refreshing is configured, and it has not
-    /// been done in this call. `hops` are those of the attempt: what another server denies may have been processed
-    /// before.
+    /// Starts refreshing the credentials if the last response denies the request, refreshing is configured, and it
+    /// has not been done in this call. `hops` are those of the attempt: what another server denies may have been
+    /// processed before.
     pub(crate) fn refresh(&mut self, hops: Hops, settings: &RetrySettings<P>) -> Option<CredentialFuture> {
         let refresh = settings.refresh_credentials.as_ref()?;
         if !self.is_denied || self.body == BodyReplay::Impossible || self.has_refreshed {

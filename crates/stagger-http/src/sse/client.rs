@@ -96,8 +96,9 @@ impl Client {
 
     /// Returns the builder of a client over a [`reqwest::Client`](::reqwest::Client), or over one with middleware.
     ///
-    /// It follows redirects as that client does: build it with [`within_origin`](crate::reqwest::within_origin), so that
-    /// headers such as `X-Api-Key` are not sent to another origin. A redirect that is not followed stops the client.
+    /// It follows redirects as that client does: build it with [`within_origin`](crate::reqwest::within_origin), so
+    /// that headers such as `X-Api-Key` are not sent to another origin. A redirect that is not followed stops the
+    /// client.
     #[cfg(feature = "reqwest-middleware")]
     #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
     #[must_use]

@@ -7,8 +7,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use stagger_core::text::{Outside, nearest};
 
-/// Returns an address without user and password: `redis://u:p@h/jobs` becomes `redis://h/jobs`. What is no address stays
-/// as it is. A password may contain any character, so all is left out up to the last `@`.
+/// Returns an address without user and password: `redis://u:p@h/jobs` becomes `redis://h/jobs`. What is no address
+/// stays as it is. A password may contain any character, so all is left out up to the last `@`.
 pub fn without_user(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, rest)) => match rest.rsplit_once('@') {

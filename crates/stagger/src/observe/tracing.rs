@@ -24,9 +24,9 @@ use crate::time::{Clock, SystemClock};
 /// `error`, `silenced` (events of this target and kind not logged since the last line), `silenced_ms` (the time from
 /// the last line to the latest of them). A success on the first attempt emits no event.
 ///
-/// `error` is the [text of the error](Event::error_text): the messages of the error and its sources if its type is known
-/// to be an error, as after [`Retrier::look_into`](crate::Retrier::look_into), and otherwise its `Debug` output. In URLs, user information, queries and fragments are replaced by `***`, since tokens
-/// are often in them.
+/// `error` is the [text of the error](Event::error_text): the messages of the error and its sources if its type is
+/// known to be an error, as after [`Retrier::look_into`](crate::Retrier::look_into), and otherwise its `Debug`
+/// output. In URLs, user information, queries and fragments are replaced by `***`, since tokens are often in them.
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());

@@ -1,8 +1,8 @@
 //! Docker Compose: `restart`, `deploy.restart_policy` and `healthcheck`.
 //!
-//! Read in moby's `restartmanager.go`, `hostconfig.go`, `health.go` and `container.go`, in `getRestartPolicy` of Compose,
-//! in compose-go's `template.go` and schema, and in swarmkit's defaults; Docker Engine 29. `${X:-y}`, `${X-y}` have
-//! defaults; `$X`, `${X}`, `${X:?e}`, `${X:+y}` none.
+//! Read in moby's `restartmanager.go`, `hostconfig.go`, `health.go` and `container.go`, in `getRestartPolicy` of
+//! Compose, in compose-go's `template.go` and schema, and in swarmkit's defaults; Docker Engine 29. `${X:-y}`,
+//! `${X-y}` have defaults; `$X`, `${X}`, `${X:?e}`, `${X:+y}` none.
 //!
 //! | field | default | 0, empty | ignored | refused |
 //! |---|---|---|---|---|

@@ -1,6 +1,7 @@
 //! GitLab CI: `retry` of jobs.
 //!
-//! Read in the YAML reference of GitLab 18, in `entry/retry.rb` and `build/auto_retry.rb`, and in the issue gitlab#535395.
+//! Read in the YAML reference of GitLab 18, in `entry/retry.rb` and `build/auto_retry.rb`, and in the issue
+//! gitlab#535395.
 //!
 //! | field | default | 0 | ignored | refused |
 //! |---|---|---|---|---|

@@ -1,6 +1,7 @@
 //! Istio: `VirtualService` and `DestinationRule`.
 //!
-//! Read in `retry.go`, `route.go`, `cluster_traffic_policy.go`, `destination_rule.go` and `validation.go` of Istio 1.30.
+//! Read in `retry.go`, `route.go`, `cluster_traffic_policy.go`, `destination_rule.go` and `validation.go` of Istio
+//! 1.30.
 //!
 //! | field | default | 0, empty | ignored | refused |
 //! |---|---|---|---|---|

@@ -1,8 +1,8 @@
 //! Kubernetes: probes, jobs, the restarts of containers, and the schedule of a `CronJob`, whose runs may overlap.
 //!
 //! Read on kubernetes.io: Jobs, Pod lifecycle, probes, `CronJob`; in `pkg/apis/batch/v1/defaults.go`,
-//! `pkg/apis/batch/validation`, `pkg/apis/core/validation`, `pkg/controller/job/job_controller.go` and `backoff_utils.go`;
-//! and in robfig/cron, whose syntax Kubernetes has. Kubernetes 1.35.
+//! `pkg/apis/batch/validation`, `pkg/apis/core/validation`, `pkg/controller/job/job_controller.go` and
+//! `backoff_utils.go`; and in robfig/cron, whose syntax Kubernetes has. Kubernetes 1.35.
 //!
 //! | field | default | 0 | refused |
 //! |---|---|---|---|

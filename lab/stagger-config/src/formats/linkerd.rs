@@ -1,7 +1,8 @@
 //! Linkerd: `ServiceProfile`, and annotations of services and routes.
 //!
 //! Read in the reference pages of versions 2.10 to 2.19; in `policy-controller/k8s/index/src/outbound/index` and
-//! `policy-controller/grpc/src/outbound/http.rs`, which read and set annotated retries; in `profile_translator.go`; and in
+//! `policy-controller/grpc/src/outbound/http.rs`, which read and set annotated retries; in `profile_translator.go`;
+//! and in
 //! `exp-backoff`, `service-profiles` and `outbound/src/http` of the proxy.
 //!
 //! | field | default | 0 | ignored | refused |
@@ -17,7 +18,8 @@
 //! | delays of annotated retries | 25 to 250 ms, drawn up to twice that, at most 250 ms | | | |
 //! | delays of a profile | at once | | | |
 //!
-//! Each of the three annotations turns retries on. An attempt that exceeds its time is retried whatever the statuses are.
+//! Each of the three annotations turns retries on. An attempt that exceeds its time is retried whatever the statuses
+//! are.
 
 use core::time::Duration;
 

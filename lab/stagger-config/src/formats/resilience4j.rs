@@ -16,8 +16,8 @@
 //! | `baseConfig` | `default` | | | a name that is not there |
 //! | all of them | | | outside of `instances` and `configs` | |
 //!
-//! The delays are those of the first place in the chain of bases that sets `waitDuration`: an instance that sets none has
-//! all of its base's, whatever else it says of them. Where the wait grows and is drawn, the maximum needs both
+//! The delays are those of the first place in the chain of bases that sets `waitDuration`: an instance that sets none
+//! has all of its base's, whatever else it says of them. Where the wait grows and is drawn, the maximum needs both
 //! `exponentialBackoffMultiplier` and `randomizedWaitFactor`, and the factor needs the multiplier. The factor is not
 //! inherited: it belongs beside `waitDuration`.
 
@@ -324,8 +324,8 @@ impl<'a> Limiters<'a> {
         Self { instances, configs: of("configs") }
     }
 
-    /// Tells of the limiter with the name of an instance: it limits an attempt if it decorates the same call, which only
-    /// the source code says.
+    /// Tells of the limiter with the name of an instance: it limits an attempt if it decorates the same call, which
+    /// only the source code says.
     fn note(&self, name: &str, remarks: &mut Vec<Remark>) -> Option<()> {
         let instance = &self.instances.get(name)?.node;
         let base = instance.text_of("baseConfig").unwrap_or(DEFAULT);

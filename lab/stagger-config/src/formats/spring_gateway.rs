@@ -1,7 +1,7 @@
 //! Spring Cloud Gateway: the filter `Retry` of routes.
 //!
-//! Read in `RetryGatewayFilterFactory` and `RetryFilterFunctions` of versions 4.1 to 5.0, in the reference of the filter
-//! and of the timeouts, and in `Backoff` and `RandomJitter` of reactor-addons.
+//! Read in `RetryGatewayFilterFactory` and `RetryFilterFunctions` of versions 4.1 to 5.0, in the reference of the
+//! filter and of the timeouts, and in `Backoff` and `RandomJitter` of reactor-addons.
 //!
 //! | field | default | 0 | ignored | refused |
 //! |---|---|---|---|---|

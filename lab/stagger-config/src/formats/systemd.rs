@@ -1,7 +1,7 @@
 //! systemd units: `Restart=` and its start limit.
 //!
-//! Read in `load-fragment-gperf.gperf.in`, in `service.c`, and in systemd.service(5) and systemd.unit(5), version 256. What
-//! systemd cannot read, it ignores, and the assignment before it goes on to apply.
+//! Read in `load-fragment-gperf.gperf.in`, in `service.c`, and in systemd.service(5) and systemd.unit(5), version
+//! 256. What systemd cannot read, it ignores, and the assignment before it goes on to apply.
 //!
 //! | field | default | 0, `infinity` | ignored | refused |
 //! |---|---|---|---|---|

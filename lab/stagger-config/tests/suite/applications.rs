@@ -82,8 +82,8 @@ resilience4j.retry.instances.a: {maxAttempts: 2}
     assert_eq!(only.len(), 1, "{only:?}");
 }
 
-/// Returns the settings of the only entry of properties, as `described` writes them, and the last part of each name that
-/// has no effect or is refused.
+/// Returns the settings of the only entry of properties, as `described` writes them, and the last part of each name
+/// that has no effect or is refused.
 #[track_caller]
 fn properties(lines: &[String]) -> (String, Vec<String>) {
     let text = lines.join("\n") + "\n";

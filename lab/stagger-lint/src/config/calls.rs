@@ -162,10 +162,8 @@ fn retries_at_once(settings: &Settings) -> bool {
         Some(base) if base.value.is_zero() => {}
         _ => return false,
     }
-    if let (Some(attempts), Some(timeout)) = (settings.attempts, settings.timeout) {
-        if attempts.value == Limit::At(2) && !is_none(&timeout) {
-            return false;
-        }
+    if settings.attempts.is_some_and(|attempts| attempts.value == Limit::At(2)) && !has_no_time_limit(settings) {
+        return false;
     }
     !limits_retries(settings)
 }

@@ -173,9 +173,9 @@ pub(super) fn delay(entry: &Entry, editor: &Editor<'_>) -> Remedy {
                 "nginx cannot wait: try twice, within a limit of time",
             )
         }
-        Format::Haproxy => {
-            Remedy::words("HAProxy waits only before it tries the same server again: keep `retries` at 1")
-        }
+        Format::Haproxy => Remedy::words(
+            "HAProxy waits only before it tries the same server again: set `retries 1` and `timeout server`",
+        ),
         _ => Remedy::words("set a delay that grows and is drawn at random, or make one attempt"),
     }
 }

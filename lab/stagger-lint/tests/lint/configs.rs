@@ -186,7 +186,7 @@ fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
             &["[Unit]\nStartLimitIntervalSec=0\n", "RestartSec=1s\nRestartSteps=8\nRestartMaxDelaySec=2min"],
         ),
         (NGINX, &["C001", "C004"], &["        proxy_next_upstream_tries 2;\n"]),
-        (HAPROXY, &["C001"], &["backend app\n    retries 3\n    server a"]),
+        (HAPROXY, &["C001", "C003"], &["    retries 3\n", "    timeout server 30s\n"]),
         (
             GRPC,
             &["C012"],
@@ -278,7 +278,9 @@ fn a_finding_without_edits_is_silent_on_the_file_as_it_should_be() {
         (
             "C004",
             "backend a\n  option redispatch 1\n  server a 10.0.0.1:80\n  server b 10.0.0.2:80\n".to_owned(),
-            "backend a\n  option redispatch\n  server a 10.0.0.1:80\n  server b 10.0.0.2:80\n".to_owned(),
+            "backend a\n  option redispatch\n  retries 1\n  timeout server 5s\n  server a 10.0.0.1:80\n  server b \
+             10.0.0.2:80\n"
+                .to_owned(),
         ),
     ] {
         assert!(codes(&read(&bad).check()).contains(&code), "{code}: {:?}\n{bad}", read(&bad).check());
