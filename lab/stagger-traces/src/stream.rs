@@ -64,9 +64,8 @@ impl<'de, S: Sink> Visitor<'de> for Top<'_, S> {
 /// A document, of whichever format.
 ///
 /// - OTLP, as collectors write it: `resourceSpans`.
-/// - Tempo (`/api/traces/ID`) and what Grafana saves: `batches`, which is the same list by its older name; around it,
-/// or
-///   around `resourceSpans`, `trace` (`/api/v2/traces/ID`).
+/// - Tempo (`/api/traces/ID`) and what Grafana saves: `batches`, which is the same list by its older name; around
+///   it, or around `resourceSpans`, `trace` (`/api/v2/traces/ID`).
 /// - Jaeger's interface: `data`, a list of traces; one trace of that list: `spans` and `processes`; and its interface
 ///   that speaks OTLP (`/api/v3/traces/ID`): `result`, around `resourceSpans`.
 struct Document<'a, S> {

@@ -64,8 +64,8 @@ struct FileEntry<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NoteEntry<'a> {
-    /// `unmapped` if the field has an effect that cannot be said as a policy; `not-read` if the file refers to
-    /// something that has not been read; `fact` for what is worth knowing.
+    /// `unmapped` if the field has an effect that cannot be said as a policy; `not-read` if the file refers to something that
+    /// has not been read; `fact` for what is worth knowing.
     kind: &'static str,
     /// Path of the field within the file.
     path: &'a str,
