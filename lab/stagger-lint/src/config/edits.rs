@@ -261,7 +261,13 @@ impl<'a> Editor<'a> {
 
     /// Returns the number of the first line with this beginning.
     pub(super) fn find_line(&self, start: &str) -> Option<usize> {
-        self.lines.iter().position(|line| line.trim_start().starts_with(start)).map(|at| at + 1)
+        self.find_lines(start).next()
+    }
+
+    /// Returns the numbers of the lines with this beginning.
+    pub(super) fn find_lines(&self, start: &str) -> impl Iterator<Item = usize> {
+        let lines = self.lines.iter().enumerate();
+        lines.filter(move |(_, line)| line.trim_start().starts_with(start)).map(|(at, _)| at + 1)
     }
 
     /// Replaces a whole line.

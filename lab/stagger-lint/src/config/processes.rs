@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_config::{Entry, EntryKind, Format, Limit};
+use stagger_config::{Entry, EntryKind, Format, Limit, RemarkKind};
 use stagger_core::text::Compact;
 
 use super::draft::{Draft, does};
@@ -62,9 +62,15 @@ fn growing(entry: &Entry, editor: &Editor<'_>, delay: Duration) -> (String, Vec<
         None => wanted.insert(0, start.to_owned()),
     }
     let limit = "StartLimitIntervalSec=0";
-    // The older name is one of [Service], and stays there.
+    // The older name is one of [Service], and stays there. The newer one is ignored there.
+    let is_obeyed = |line: &usize| {
+        !entry.remarks.iter().any(|found| found.kind == RemarkKind::NoEffect && found.span.start.line == *line)
+    };
     let stated = ["StartLimitIntervalSec", "StartLimitInterval"];
-    let stated = stated.into_iter().find_map(|name| Some((name, editor.find_line(&format!("{name}="))?)));
+    let stated = stated.into_iter().find_map(|name| {
+        let line = editor.find_lines(&format!("{name}=")).find(is_obeyed)?;
+        Some((name, line))
+    });
     match (stated, editor.find_line("[Unit]")) {
         (Some((name, line)), _) => edits.extend(editor.replace_line(line, &format!("{name}=0"))),
         (None, Some(line)) => edits.extend(editor.line_after(line, limit)),

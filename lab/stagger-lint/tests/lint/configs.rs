@@ -176,7 +176,7 @@ fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
     );
     let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: reviews}\nspec:\n  \
                 trafficPolicy:\n    loadBalancer: {simple: LEAST_REQUEST}\n";
-    let files: [(&str, &[&str], &[&str]); 14] = [
+    let files: [(&str, &[&str], &[&str]); 15] = [
         (&plain, &["C001", "C003"], &["  - timeout: 10s\n    retries: {attempts: 2}\n    route:"]),
         (&tight, &["S013", "S019"], &["perTryTimeout: 560ms", "retryOn: connect-failure,refused-stream"]),
         (rule, &["C012"], &["    retryBudget: {percent: 20, minRetryConcurrency: 3}\n    loadBalancer"]),
@@ -204,6 +204,11 @@ fn every_fix_silences_its_finding_and_the_fixed_file_has_none() {
                 .replace("    instances", "    configs:\n      default: {enableRandomizedWait: true}\n    instances"),
             &["S005"],
             &[],
+        ),
+        (
+            "[Service]\nRestart=always\nStartLimitIntervalSec=0\n",
+            &["C005", "C008"],
+            &["[Unit]\nStartLimitIntervalSec=0\n\n[Service]\nRestart=always\nRestartSec=1s\n"],
         ),
         (
             "[Service]\nRestart=always\nRestartSec=10\nStartLimitBurst=3\n",
