@@ -3,30 +3,14 @@
 use core::iter;
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::error::ErrorKind;
 
 use crate::cli::Cli;
 
-const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-/// Returns the README and all pages of `docs`.
-fn pages() -> Vec<PathBuf> {
-    let mut found = vec![Path::new(PROJECT).join("README.md")];
-    let mut directories = vec![Path::new(PROJECT).join("docs")];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).expect("the directory is read") {
-            let path = entry.expect("the entry is read").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                found.push(path);
-            }
-        }
-    }
-    found
-}
+#[path = "../tests/cli/markdown.rs"]
+mod markdown;
 
 /// Returns the commands of a page that a reader could type: the lines of shell blocks, and code in the prose.
 fn lines(page: &str) -> Vec<String> {
@@ -102,11 +86,11 @@ fn problem(words: &[OsString]) -> Option<String> {
 #[test]
 fn every_command_line_on_a_page_can_be_parsed() {
     // A package of this crate alone has no pages.
-    if !Path::new(PROJECT).join("docs").is_dir() {
+    if !Path::new(markdown::PROJECT).join("docs").is_dir() {
         return;
     }
     let (mut parsed, mut wrong) = (0, Vec::new());
-    for path in pages() {
+    for path in markdown::pages() {
         let page = fs::read_to_string(&path).expect("the page is read");
         for line in lines(&page) {
             for words in of_stagger(&line) {

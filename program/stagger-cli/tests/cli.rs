@@ -51,6 +51,8 @@ mod incidents;
 mod init;
 #[path = "cli/logging.rs"]
 mod logging;
+#[path = "cli/markdown.rs"]
+mod markdown;
 #[path = "cli/nested.rs"]
 mod nested;
 #[path = "cli/outside.rs"]

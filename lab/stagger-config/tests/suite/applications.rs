@@ -2,7 +2,7 @@
 
 use stagger_config::{EntryKind, Format, Limit, RemarkKind, read};
 
-use crate::described::{described, expect, remarks};
+use crate::described::{described, expect, holds, remarks};
 
 #[test]
 fn a_filter_of_the_gateway_retries_at_once_unless_it_has_a_backoff() {
@@ -482,18 +482,6 @@ fn each_field_of_aws_has_the_default_and_the_words_that_its_table_says() {
     assert!(adaptive.len() == 1 && adaptive[0].contains("rate"), "{adaptive:?}");
     let notes = remarks("AWS_RETRY_MODE=legacy\n", RemarkKind::Note);
     assert!(notes[0].contains("10 November 2026") && notes[0].contains("DynamoDB"), "{notes:?}");
-}
-
-/// Fails unless the first entry has these settings, and what is refused or ignored is exactly what is named.
-#[track_caller]
-fn holds(text: &str, settings: &str, invalid: &str, ignored: &str) {
-    let lines = described(text);
-    assert!(lines[0].contains(settings), "{text}: {lines:?}");
-    for (kind, part) in [(RemarkKind::Invalid, invalid), (RemarkKind::NoEffect, ignored)] {
-        let found = remarks(text, kind);
-        assert!(found.iter().all(|remark| remark.contains(part)), "{text}: {found:?}");
-        assert_eq!(found.is_empty(), part.is_empty(), "{text}: {found:?}");
-    }
 }
 
 #[test]

@@ -8,6 +8,18 @@ pub(crate) fn described(text: &str) -> Vec<String> {
     read(text, None).unwrap_or_else(|error| panic!("{}: {error}", error.position())).iter().map(line).collect()
 }
 
+/// Fails unless the first entry has these settings, and what is refused or ignored is exactly what is named.
+#[track_caller]
+pub(crate) fn holds(text: &str, settings: &str, invalid: &str, ignored: &str) {
+    let lines = described(text);
+    assert!(lines[0].contains(settings), "{text}: {lines:?}");
+    for (kind, part) in [(RemarkKind::Invalid, invalid), (RemarkKind::NoEffect, ignored)] {
+        let found = remarks(text, kind);
+        assert!(found.iter().all(|remark| remark.contains(part)), "{text}: {found:?}");
+        assert_eq!(found.is_empty(), part.is_empty(), "{text}: {found:?}");
+    }
+}
+
 fn line(entry: &Entry) -> String {
     let settings = &entry.settings;
     let mut parts = vec![format!("{:?} {} at {}:", entry.kind, entry.path, entry.span.start)];

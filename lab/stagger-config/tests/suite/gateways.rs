@@ -2,19 +2,7 @@
 
 use stagger_config::{RemarkKind, read};
 
-use crate::described::{described, remarks};
-
-/// Fails unless the first entry has these settings, and what is refused or ignored is exactly what is named.
-#[track_caller]
-fn holds(text: &str, settings: &str, invalid: &str, ignored: &str) {
-    let lines = described(text);
-    assert!(lines[0].contains(settings), "{text}: {lines:?}");
-    for (kind, part) in [(RemarkKind::Invalid, invalid), (RemarkKind::NoEffect, ignored)] {
-        let found = remarks(text, kind);
-        assert!(found.iter().all(|remark| remark.contains(part)), "{text}: {found:?}");
-        assert_eq!(found.is_empty(), part.is_empty(), "{text}: {found:?}");
-    }
-}
+use crate::described::{described, holds, remarks};
 
 #[test]
 fn each_field_of_the_gateway_api_has_the_range_that_its_server_accepts() {

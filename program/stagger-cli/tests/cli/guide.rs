@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{env, fs, thread};
 
+use crate::markdown::{self, PROJECT};
 use crate::support::{Files, see, stagger};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
-const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/numbers.md");
 
 const SIMULATE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulate.md");
@@ -133,23 +133,6 @@ fn outputs_on_the_page_of_the_fleet_match_their_commands() {
 /// Pages whose tests are above, because they take long or say more.
 const OF_THEIR_OWN: [&str; 4] = ["numbers.md", "simulate.md", "check-config.md", "fleet.md"];
 
-/// Returns the README and all pages of `docs`.
-fn all_pages() -> Vec<PathBuf> {
-    let mut pages = vec![Path::new(PROJECT).join("README.md")];
-    let mut directories = vec![Path::new(PROJECT).join("docs")];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).expect("the directory is read") {
-            let path = entry.expect("the entry is read").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages
-}
-
 /// No page is named here, so that a new one needs nothing to be compared.
 #[test]
 fn outputs_on_all_other_pages_match_their_commands() {
@@ -157,7 +140,7 @@ fn outputs_on_all_other_pages_match_their_commands() {
         path.parent().is_some_and(|parent| parent.ends_with("configs"))
             || path.file_name().is_some_and(|name| OF_THEIR_OWN.iter().any(|own| name == *own))
     };
-    let pages: Vec<_> = all_pages().into_iter().filter(|path| !has_own(path)).collect();
+    let pages: Vec<_> = markdown::pages().into_iter().filter(|path| !has_own(path)).collect();
     let pages: Vec<_> = pages.iter().map(|path| path.to_str().expect("a path in UTF-8")).collect();
     let with: Vec<_> = pages.iter().filter(|path| fs::read_to_string(path).unwrap().contains(FENCE)).collect();
     assert!(with.len() > 5, "{with:?}");
@@ -192,7 +175,7 @@ fn a_sample_behind_a_command_is_compared_or_says_why_not() {
         before.trim_end().lines().next_back().is_some_and(|line| line.starts_with("<!-- not compared: "))
     };
     let (mut samples, mut unmarked) = (0, Vec::new());
-    for path in all_pages() {
+    for path in markdown::pages() {
         let page = fs::read_to_string(&path).expect("the page is read");
         let blocks = blocks(&page);
         for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.language == "text") {
@@ -217,7 +200,7 @@ fn a_sample_behind_a_command_is_compared_or_says_why_not() {
 #[test]
 fn commands_that_plan_and_check_policies_run_as_they_are_written() {
     let mut ran = BTreeSet::new();
-    for path in all_pages() {
+    for path in markdown::pages() {
         let page = fs::read_to_string(&path).expect("the page is read");
         let of_blocks = blocks(&page).into_iter().filter(|block| block.language == "sh");
         let lines = of_blocks.flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>());
