@@ -1,7 +1,7 @@
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
 /// What a search explores: processes that take turns, and faults between their turns.
 pub trait World: Clone + Debug + PartialEq + Hash + Send + Sync + 'static {
@@ -62,7 +62,21 @@ impl<W: World> Model for Search<W> {
 /// The property that fails, the actions that lead there, and the figures of the last state.
 pub fn explore<W: World>(start: W, turns: u8) -> Result<usize, String> {
     let search = Search { start, turns };
-    let checker = search.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    found(&search.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join())
+}
+
+/// Walks from `start` at random, again and again, until a property fails or so many states were seen. It sees more
+/// turns than [`explore`] can.
+///
+/// # Errors
+/// Those of [`explore`].
+pub fn walk<W: World>(start: W, turns: u8, states: usize, seed: u64) -> Result<usize, String> {
+    let search = Search { start, turns };
+    let checker = search.checker().finish_when(HasDiscoveries::AnyFailures).target_state_count(states);
+    found(&checker.spawn_simulation(seed, UniformChooser).join())
+}
+
+fn found<W: World>(checker: &impl Checker<Search<W>>) -> Result<usize, String> {
     let Some((_, path)) = checker.discoveries().into_iter().next() else {
         return Ok(checker.unique_state_count());
     };

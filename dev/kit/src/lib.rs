@@ -11,7 +11,7 @@
 //! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
 //! | [`User`], [`Postgres`], [`Mariadb`] | servers that refuse to run as root |
 //! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
-//! | `World`, `explore`, `assert_found`, with the feature `explore` | every state of a model; what a fault breaks |
+//! | `World`, `explore`, `walk`, `assert_found`, with the feature `explore` | the states of a model; what a fault breaks |
 //! | `assert_published_schema`, with the feature `schema` | the schema of what is printed is the published one |
 //! | `PendingTimer`, `PanickingTimer`, with the feature `timers` | interrupt a call during a sleep; forbid sleeps |
 //!
@@ -51,7 +51,7 @@ mod timers;
 pub use crate::checks::assert_published_schema;
 pub use crate::checks::{assert_uniform, poll_times};
 #[cfg(feature = "explore")]
-pub use crate::explore::{World, assert_found, explore};
+pub use crate::explore::{World, assert_found, explore, walk};
 pub use crate::ledger::Ledger;
 #[cfg(unix)]
 pub use crate::limits::{ResourceError, SourcePorts, raise_descriptor_limit};
