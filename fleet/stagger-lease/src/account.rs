@@ -3,6 +3,10 @@
 use crate::claim::{Claim, Lease, Limits, SECOND, Timing, WRAP};
 use crate::ledger::{Counted, Ledger};
 
+/// The bucket of a process that began without a store: no store has it, so that one that has lost its data begins empty
+/// for this process, too.
+const UNKNOWN: u64 = 1;
+
 /// The parts of a retry in which demand is kept.
 const FRACTION: u64 = 16;
 
@@ -11,6 +15,7 @@ const FRACTION: u64 = 16;
 pub struct Account {
     limits: Limits,
     epoch: u64,
+    begun: u64,
     demand: Demand,
     /// What the last claim said that the process holds.
     claimed: u64,
@@ -64,7 +69,7 @@ impl Account {
     /// Creates the account of a target at `now`.
     #[must_use]
     pub const fn new(limits: Limits, now: u64) -> Self {
-        Self { limits, epoch: 0, demand: Demand::new(now), claimed: 0, local: None }
+        Self { limits, epoch: 0, begun: now, demand: Demand::new(now), claimed: 0, local: None }
     }
 
     /// Returns the next claim, and takes what the process holds but does not want out of the ledger. `processes` is the
@@ -72,6 +77,10 @@ impl Account {
     pub fn claim(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) -> Claim {
         let Limits { capacity, cost, .. } = self.limits;
         let mut want = self.demand.wanted(ledger, (cost, capacity), processes, timing, now).min(capacity);
+        if now < self.begun + timing.period {
+            // The processes of a deployment start together: the first ones leave the others their part.
+            want = want.min((capacity / processes).max(cost));
+        }
         if self.local.is_some() {
             // What it took out would be lost if there is no reply.
             want = want.max(ledger.held());
@@ -98,22 +107,24 @@ impl Account {
     }
 
     /// Counts what the local share has earned until `now`, and begins it if it has not begun: the process keeps at most
-    /// its share of the capacity, or begins with its share of the initial tokens if it never had a lease.
+    /// its share of the capacity. One that never had a lease begins with nothing, since nobody counts how often
+    /// processes start while the store is away: with a share of the initial tokens, a crash loop had no bound.
     ///
     /// Later, the process reports the refill of its local share as earned. So the store need not guess what was spent
     /// while it was away. With a guess, a fleet had no retries after a long outage, or could spend a capacity twice, as
     /// the exploration showed.
-    pub fn use_local_share(&mut self, ledger: &Ledger, processes: u64, now: u64) {
-        let Limits { capacity, refill, initial, cost, .. } = self.limits;
+    pub fn use_local_share(&mut self, ledger: &Ledger, processes: u64, timing: &Timing, now: u64) {
+        let Limits { capacity, refill, cost, .. } = self.limits;
         let Some(LocalShare { at, earned }) = &mut self.local else {
+            let _ = ledger.claim(capacity / processes);
+            // The store counts the refill for the length of a lease after the last report, even if those who reported
+            // are gone.
+            let mut at = now;
             if self.epoch == 0 {
-                // A part of a retry in each of many processes is of use to none, and the store would miss it.
-                let share = (initial / processes).saturating_sub(ledger.held());
-                ledger.grant(if share < cost { 0 } else { share });
-            } else {
-                let _ = ledger.claim(capacity / processes);
+                self.epoch = UNKNOWN;
+                at += timing.lease.saturating_sub(timing.patience);
             }
-            self.local = Some(LocalShare { at: now, earned: ledger.earned() });
+            self.local = Some(LocalShare { at, earned: ledger.earned() });
             return;
         };
         let refilled =
@@ -140,6 +151,7 @@ mod tests {
     use super::*;
 
     const TOKEN: u64 = 1_000_000;
+    const T: &Timing = &Timing::DEFAULT;
     const LIMITS: Limits =
         Limits { capacity: 500 * TOKEN, refill: 50 * TOKEN, initial: 500 * TOKEN, cost: 5 * TOKEN, reward: TOKEN };
 
@@ -191,15 +203,16 @@ mod tests {
     #[test]
     fn a_local_share_is_a_bucket_with_that_part_of_the_limits() {
         let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
-        account.use_local_share(&ledger, 10, 0);
-        assert_eq!(ledger.held(), 50 * TOKEN, "of the initial tokens");
-        while ledger.try_spend(LIMITS.cost) {}
-        account.use_local_share(&ledger, 10, SECOND);
+        account.use_local_share(&ledger, 10, T, SECOND);
+        assert_eq!(ledger.held(), 0, "it begins with nothing");
+        account.use_local_share(&ledger, 10, T, 3 * SECOND);
+        assert_eq!(ledger.held(), 0, "the store may count the refill of a lease");
+        account.use_local_share(&ledger, 10, T, 4 * SECOND);
         assert_eq!((ledger.held(), ledger.earned()), (5 * TOKEN, 5 * TOKEN), "a refill counts as earned");
         ledger.earn(3 * TOKEN);
-        account.use_local_share(&ledger, 10, SECOND);
+        account.use_local_share(&ledger, 10, T, 4 * SECOND);
         assert_eq!((ledger.held(), ledger.earned()), (8 * TOKEN, 8 * TOKEN), "a reward is not counted twice");
-        account.use_local_share(&ledger, 10, 100 * SECOND);
+        account.use_local_share(&ledger, 10, T, 100 * SECOND);
         assert_eq!((ledger.held(), ledger.earned()), (50 * TOKEN, 50 * TOKEN), "at most the share");
     }
 
@@ -208,7 +221,7 @@ mod tests {
         for (held, want) in [(20, 20), (100, 50)] {
             let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
             account.on_lease(&ledger, lease(held * TOKEN));
-            account.use_local_share(&ledger, 10, SECOND);
+            account.use_local_share(&ledger, 10, T, SECOND);
             assert_eq!(ledger.held(), want * TOKEN);
         }
     }
@@ -216,9 +229,8 @@ mod tests {
     #[test]
     fn a_share_below_the_cost_still_allows_a_retry_now_and_then() {
         let (ledger, mut account) = (Ledger::new(), Account::new(LIMITS, 0));
-        account.use_local_share(&ledger, 1_000, 0);
-        assert_eq!(ledger.held(), 0, "a tenth of a retry would be taken from the store, and allow none");
-        account.use_local_share(&ledger, 1_000, 100 * SECOND);
+        account.use_local_share(&ledger, 1_000, T, 0);
+        account.use_local_share(&ledger, 1_000, T, 102 * SECOND);
         assert_eq!(ledger.held(), LIMITS.cost, "100 seconds of a thousandth of the refill");
     }
 }

@@ -21,12 +21,15 @@ pub struct Bucket {
 /// What belongs to the fleet. `tokens + reserve + outstanding` is never earned above the capacity.
 ///
 /// ```text
-///   refill, rewards, ended and returned leases
+///   refill, rewards, and what is handed back
 ///        │ while settling     │ otherwise
 ///        ▼                    ▼                 grant
-///     reserve ─── settled ─► tokens ─────────────────────────► outstanding ───► spent
-///                            (negative: the fleet's debt)      (all leases)
+///     reserve ─── settled ─► tokens ─────────────────────────► outstanding ───► spent, or held by a process
+///                            (negative: the fleet's debt)      (all leases)     whose lease has ended
 /// ```
+///
+/// A lease that has ended is no longer outstanding, and returns to nobody: whether it was spent, only its process
+/// knows. That one hands it back, or says that it was spent, if it ever comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct State {
     /// The time at which the bucket was made: it tells the bucket from one that was lost before.
@@ -61,10 +64,8 @@ impl State {
             settle: 0,
         };
         if claim.epoch != 0 {
-            // The bucket was lost, and what it had may have been spent. What time earns until all have reported is
-            // theirs.
-            let missed = claim.limits.refill as f64 * settling(timing) as f64 / SECOND as f64;
-            state.tokens = -missed.floor() as i64;
+            // The bucket was lost, and what it had may have been spent.
+            state.tokens = 0;
             state.settle = now + settling(timing);
         }
         state
@@ -89,12 +90,10 @@ impl State {
         elapsed.max(0)
     }
 
-    /// Takes leases that have ended back, and what was kept in reserve if all processes have reported by now.
-    fn take_back(&mut self, returned: i64, capacity: i64, is_settling: bool) {
-        if is_settling {
-            self.reserve += returned;
-        } else {
-            self.tokens = (capacity - self.outstanding).min(self.tokens + self.reserve + returned);
+    /// Takes what was kept in reserve if all processes have reported by now.
+    fn take_reserve(&mut self, capacity: i64, is_settling: bool) {
+        if !is_settling {
+            self.tokens = (capacity - self.outstanding).min(self.tokens + self.reserve);
             self.reserve = 0;
         }
     }
@@ -124,7 +123,6 @@ impl State {
     /// Returns what is left of a lease after the process has reported what it spent, earned and holds.
     fn settle_account(&mut self, claim: &Claim, known: Record, is_settling: bool) -> i64 {
         let capacity = claim.limits.capacity as i64;
-        self.outstanding -= known.lease;
         let mut lease = known.lease - difference(claim.spent, known.spent);
         let earned = difference(claim.earned, known.earned);
         if lease < 0 {
@@ -148,13 +146,21 @@ impl State {
         lease
     }
 
-    /// Grants tokens, or takes back those that are not wanted, and returns the lease. `demanding` processes want more.
-    fn grant(&mut self, mut lease: i64, want: i64, cost: i64, demanding: i64, is_settling: bool) -> i64 {
+    /// Grants tokens, or takes back those that are not wanted, and returns the lease. `demanding` processes want more,
+    /// and `before` of them have waited longer: if not each can have a retry, those come first.
+    fn grant(
+        &mut self,
+        mut lease: i64,
+        want: i64,
+        cost: i64,
+        (demanding, before): (i64, i64),
+        is_settling: bool,
+    ) -> i64 {
         if lease > want.max(0) {
             self.put(lease - want.max(0), is_settling);
             lease = want.max(0);
         } else if !is_settling {
-            let part = self.tokens.div_euclid(demanding).max(cost);
+            let part = self.tokens.div_euclid(demanding).max((self.tokens - before * cost).min(cost));
             let grant = (want - lease).min(part).min(self.tokens);
             // Whole retries: what is left of one in each of many processes would be of use to none.
             let whole = (lease + grant) / cost * cost;
@@ -218,23 +224,34 @@ impl Bucket {
         let elapsed = state.pass_time(report, timing, now);
         let is_settling = now < state.settle;
 
-        let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
-        state.outstanding -= returned;
+        // After a gap all leases have ended, and yet their processes hold them: what was granted leaves no room for
+        // more until all have reported.
+        if !is_settling {
+            state.outstanding -= self.holders.end_leases(&mut self.records, |record| record.lease, timing, now);
+        }
         if self.holders.len() == 0 {
             // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it
             // holds.
             state.outstanding = 0;
         }
-        state.take_back(returned, capacity, is_settling);
+        state.take_reserve(capacity, is_settling);
         // Processes that were without the store have refilled their own shares since their leases ended, and report it
         // as earned.
         let counted = elapsed.min(timing.lease as i64 - settling(timing));
         state.refill(&claim.limits, counted, now, is_settling);
 
-        let lease = state.settle_account(claim, self.known(id, claim), is_settling);
+        let known = self.known(id, claim);
+        if self.holders.has_lease(id) {
+            state.outstanding -= known.lease;
+        }
+        let left = state.settle_account(claim, known, is_settling);
         let want = claim.want.map_or(-1, |want| want as i64);
-        let demanding = self.holders.demanding(id, want > 2 * cost, timing, now);
-        let lease = state.grant(lease, want, cost, demanding, is_settling);
+        // The least that an idle process wants is no demand, but a retry that it lacks is.
+        let place = self.holders.queue(id, want > 2 * cost || want - left >= cost, now);
+        let lease = state.grant(left, want, cost, place, is_settling);
+        if lease > left || want - lease < cost {
+            self.holders.served(id, now);
+        }
 
         self.holders.renew(id, claim.want.is_none(), timing, now);
         self.records.insert(id, Record { lease, spent: claim.spent, earned: claim.earned, number: report.number });
@@ -245,7 +262,8 @@ impl Bucket {
     /// Returns what is known of the process that claims. The counters of one that is not known begin with its claim.
     fn known(&self, id: u64, claim: &Claim) -> Record {
         match self.records.get(&id) {
-            Some(record) if self.holders.has_lease(id) => *record,
+            Some(record) if self.holders.is_known(id) => *record,
+            // Its lease was evicted, and no longer counts as outstanding.
             Some(record) => Record { lease: 0, ..*record },
             None => Record { lease: 0, spent: claim.spent, earned: claim.earned, number: 0 },
         }

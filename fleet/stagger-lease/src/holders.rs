@@ -14,7 +14,8 @@ const MOST: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Holders {
     leases: Times,
-    demand: Times,
+    /// Since when a process waits: the first of them are served first.
+    waiting: Times,
     gone: Times,
 }
 
@@ -55,29 +56,20 @@ impl Times {
         self.ordered.range((time.saturating_add(1), 0)..).map(|&(_, id)| id).take(MOST).collect()
     }
 
-    /// Removes the members with a time up to `from`, or after `until`.
-    fn retain_between(&mut self, from: i64, until: i64) {
-        while let Some(&(at, id)) = self.ordered.first()
-            && at <= from
-        {
-            self.remove(id);
-        }
-        while let Some(&(at, id)) = self.ordered.last()
-            && at > until
-        {
-            self.remove(id);
-        }
+    /// Returns how many members have an earlier time.
+    fn before(&self, time: i64) -> i64 {
+        self.ordered.range(..(time, 0)).count() as i64
     }
 }
 
 impl Holders {
     /// Ends the leases that were not renewed, and returns the sum of them; `lease` is where a record has it. After a
     /// step of the clock backwards, no lease is longer than a new one. Records stay for ten minutes: a process that was
-    /// cut off reports what it has spent since.
+    /// cut off reports what it has spent since. It waits for nothing any more.
     pub(crate) fn end_leases<R>(
         &mut self,
         records: &mut BTreeMap<u64, R>,
-        lease: impl Fn(&mut R) -> &mut i64,
+        lease: impl Fn(&R) -> i64,
         timing: &Timing,
         now: i64,
     ) -> i64 {
@@ -87,10 +79,11 @@ impl Holders {
         }
         let mut returned = 0;
         for other in self.leases.ended(now) {
-            if let Some(record) = records.get_mut(&other) {
-                returned += core::mem::take(lease(record));
+            if let Some(record) = records.get(&other) {
+                returned += lease(record);
             }
             self.leases.remove(other);
+            self.waiting.remove(other);
             self.gone.insert(other, now + KEPT);
         }
         for other in self.gone.ended(now) {
@@ -100,15 +93,29 @@ impl Holders {
         returned
     }
 
-    /// Notes whether a process wants more, and returns how many do, at least 1.
-    pub(crate) fn demanding(&mut self, id: u64, wants_more: bool, timing: &Timing, now: i64) -> i64 {
-        self.demand.retain_between(now - timing.period as i64 * 5 / 2, now);
+    /// Notes whether a process wants more, and returns how many do, at least 1, and how many of them have waited
+    /// longer.
+    pub(crate) fn queue(&mut self, id: u64, wants_more: bool, now: i64) -> (i64, i64) {
+        let mut before = 0;
         if wants_more {
-            self.demand.insert(id, now);
+            let mut since = self.waiting.of.get(&id).copied().unwrap_or(i64::MAX);
+            if since > now {
+                // It is new, or the clock has stepped back.
+                since = now;
+                self.waiting.insert(id, now);
+            }
+            before = self.waiting.before(since);
         } else {
-            self.demand.remove(id);
+            self.waiting.remove(id);
         }
-        (self.demand.of.len() as i64).max(1)
+        ((self.waiting.of.len() as i64).max(1), before)
+    }
+
+    /// Notes that a process that waits has got something, or lacks nothing: the others come first.
+    pub(crate) fn served(&mut self, id: u64, now: i64) {
+        if self.waiting.of.contains_key(&id) {
+            self.waiting.insert(id, now);
+        }
     }
 
     /// Renews the lease of a process, or ends it because the process leaves.
@@ -125,6 +132,11 @@ impl Holders {
     /// Returns whether the process has a lease.
     pub(crate) fn has_lease(&self, id: u64) -> bool {
         self.leases.of.contains_key(&id)
+    }
+
+    /// Returns whether the process has a lease, or had one that has ended.
+    pub(crate) fn is_known(&self, id: u64) -> bool {
+        self.has_lease(id) || self.gone.of.contains_key(&id)
     }
 
     /// Returns how many processes have a lease.

@@ -99,7 +99,7 @@ impl Leased for Limits {
     }
 
     fn use_local_share(account: &mut Account, ledger: &Ledger, moment: Moment<'_>) {
-        account.use_local_share(ledger, moment.processes, moment.now);
+        account.use_local_share(ledger, moment.processes, moment.timing, moment.now);
     }
 }
 

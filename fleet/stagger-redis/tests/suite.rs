@@ -14,6 +14,7 @@ mod suite {
     mod proxy;
     mod quiet;
     mod sharing;
+    mod storms;
     mod window;
     mod worker;
 }

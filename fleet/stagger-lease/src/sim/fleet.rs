@@ -201,19 +201,19 @@ impl Fleet {
     fn note_faults(&mut self, at: u64) {
         if let Some([from, until]) = self.faults.cut.filter(|[from, _]| at >= *from && !self.has_been_cut) {
             self.has_been_cut = true;
-            // Their leases, and their share of the refill.
+            // Their shares of the capacity and of the refill.
+            let (capacity, refilled) = self.limits(until - from);
             let cut = self.members[..self.cut].iter().flatten();
-            self.allowed += cut.map(|member| member.at_stake() + member.share(0, until - from)).sum::<u64>();
+            self.allowed += cut.map(|member| member.share(capacity + refilled)).sum::<u64>();
         }
         if let Some([from, until]) = self.faults.down.filter(|[from, _]| at >= *from && !self.has_been_down) {
             self.has_been_down = true;
             // The shares of processes beyond those that are known.
+            let (capacity, refilled) = self.limits(until - from);
             let members = || self.members.iter().flatten();
-            let shares = members().map(|member| member.share(member.lease.limits.capacity, until - from)).sum::<u64>();
-            let whole = members().next().map_or(0, |member| member.lease.limits.refilled(until - from));
-            self.allowed += shares.saturating_sub(whole + self.capacity());
+            self.allowed += members().map(|member| member.share(refilled)).sum::<u64>().saturating_sub(refilled);
             if self.faults.is_lost && members().any(Member::is_new) {
-                self.allowed += self.capacity();
+                self.allowed += capacity;
             }
         }
     }
@@ -226,8 +226,10 @@ impl Fleet {
         }
     }
 
-    fn capacity(&self) -> u64 {
-        self.members.iter().flatten().next().map_or(0, |member| member.lease.limits.capacity)
+    /// Returns the capacity, and what is refilled in so many microseconds.
+    fn limits(&self, length: u64) -> (u64, u64) {
+        let limits = self.members.iter().flatten().next().map(|member| member.lease.limits);
+        limits.map_or((0, 0), |limits| (limits.capacity, limits.refilled(length)))
     }
 }
 
@@ -260,7 +262,7 @@ impl FleetRun for Fleet {
         let last_end = self.faults.last_end();
         let mut figures = self.figures;
         figures.overshoot = self.audit.overshoot();
-        figures.overshoot_bound = (self.allowed + self.audit.most_late()) as f64 / self.capacity().max(1) as f64;
+        figures.overshoot_bound = (self.allowed + self.audit.most_late()) as f64 / self.limits(0).0.max(1) as f64;
         figures.restored = last_end.zip(self.leased_at).map(|(end, at)| Duration::from_micros(at.saturating_sub(end)));
         figures
     }

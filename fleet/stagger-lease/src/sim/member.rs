@@ -73,8 +73,6 @@ pub(super) struct Member {
     draws: u64,
     failed: usize,
     has_leases: bool,
-    /// What the last grant allowed the process to hold.
-    granted: u64,
     seen_spent: u64,
     seen_earned: u64,
 }
@@ -110,7 +108,6 @@ impl Member {
             draws: 0,
             failed: 0,
             has_leases: false,
-            granted: 0,
             seen_spent: 0,
             seen_earned: 0,
         };
@@ -123,7 +120,7 @@ impl Member {
     pub(super) fn tick(&mut self, now: u64) -> bool {
         let has_begun = self.process.tick(now) == Some(Change::Local);
         if self.process.is_local() {
-            self.account.use_local_share(&self.lease.ledger, self.process.processes(), now);
+            self.account.use_local_share(&self.lease.ledger, self.process.processes(), self.process.timing(), now);
             // What time adds to a local share counts as earned, and is in the audit already.
             self.seen_earned = self.lease.ledger.earned();
         }
@@ -161,7 +158,7 @@ impl Member {
             Answer::Granted { store, grant } => {
                 let change = self.process.on_reply(store, grant.processes, sent, now);
                 self.account.on_lease(&self.lease.ledger, grant);
-                (self.has_leases, self.granted) = (true, grant.tokens);
+                self.has_leases = true;
                 self.failed = 0;
                 return change == Some(Change::Leased);
             }
@@ -186,21 +183,14 @@ impl Member {
         counts
     }
 
-    /// Returns what the process may spend that returns to the others if it is cut off now.
-    pub(super) fn at_stake(&self) -> u64 {
-        let share = if self.is_new() { self.lease.limits.capacity / self.process.processes() } else { 0 };
-        self.granted.max(self.lease.ledger.held()).max(share)
-    }
-
     /// Returns whether there has never been a reply.
     pub(super) const fn is_new(&self) -> bool {
         !self.has_leases
     }
 
-    /// Returns the part of these tokens, and of what is refilled in so many microseconds, that is the process's
-    /// without the store.
-    pub(super) fn share(&self, tokens: u64, length: u64) -> u64 {
-        (tokens + self.lease.limits.refilled(length)) / self.process.processes()
+    /// Returns the part of these tokens that is the process's without the store.
+    pub(super) fn share(&self, tokens: u64) -> u64 {
+        tokens / self.process.processes()
     }
 
     fn draw(&mut self, n: u64) -> u64 {

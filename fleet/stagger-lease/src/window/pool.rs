@@ -85,7 +85,7 @@ impl Pool {
         // How many slots the clock has stepped back: time stands still after a small step.
         let behind = state.slot - now / slot_length;
 
-        let returned = self.holders.end_leases(&mut self.records, |record| &mut record.lease, timing, now);
+        let returned = self.holders.end_leases(&mut self.records, |record| record.lease, timing, now);
         state.outstanding -= returned;
         if self.holders.len() == 0 {
             // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it
@@ -109,12 +109,13 @@ impl Pool {
         state.outstanding += lease;
         let mut left = allowed as i64 - retries as i64 - state.outstanding;
         let want = claim.want.map_or(-1, |want| want as i64);
-        let demanding = self.holders.demanding(id, want > 2, timing, now);
+        let (demanding, _) = self.holders.queue(id, want > 2, now);
         if now >= state.settle {
             // If calls have become too old for what was leased for them, `left` is negative, and the lease is cut by
             // that.
             let change = if left > 0 {
-                let most = (left / demanding).max(1);
+                // Twice an equal part: what is left unleased in one period is lost when its calls become too old.
+                let most = (2 * left / demanding).max(1);
                 (want - lease).clamp(0, left).min(most)
             } else {
                 left.max(-lease)
@@ -249,7 +250,7 @@ mod tests {
         let now = 102 * SECOND;
         let mut older = Counts::default();
         older.calls[4] = 50;
-        assert_eq!(reports.report(0, now, 50, older).retries, 25, "a quarter of 100");
+        assert_eq!(reports.report(0, now, 50, older).retries, 50, "two of four parts of 100");
         assert_eq!(reports.report(1, now, 5, older).retries, 5, "what it wants");
     }
 

@@ -7,6 +7,8 @@ pub(crate) const PROCESSES: usize = 3;
 pub(crate) const TIMING: Timing = Timing { period: 900_000, lease: 2_700_000, patience: 900_000 };
 /// Processes report one after the other.
 pub(crate) const TURN: u64 = TIMING.period / PROCESSES as u64;
+/// When the processes begin.
+pub(crate) const START: u64 = TIMING.period;
 const JUMP: i64 = 20_000_000;
 
 /// Which faults there are.
@@ -15,6 +17,9 @@ pub(crate) enum Kinds {
     All,
     /// Jumps of the store's clock, which end all leases at once, while processes only hold or spend early.
     Jumps,
+    /// The store is lost and returns, with or without its data, and processes are killed and start as often as they
+    /// like: a start is no fault.
+    Starts,
 }
 
 /// What becomes of a report.
@@ -39,6 +44,8 @@ pub(crate) enum Action<W> {
     Heal(usize),
     Pause(usize),
     Resume(usize),
+    /// A process is killed, and another one starts in its place.
+    Start(usize),
     /// The store handles the report that was buffered.
     Deliver,
 }
@@ -56,19 +63,22 @@ pub(crate) struct Network {
     pub(crate) is_down: bool,
     pub(crate) is_cut: [bool; PROCESSES],
     pub(crate) is_paused: [bool; PROCESSES],
+    /// The turn before which each process was started.
+    begun: [u8; PROCESSES],
 }
 
 impl Network {
     pub(crate) fn new(kinds: Kinds, faults: u8, offset: u64) -> Self {
         Self {
             kinds,
-            now: 0,
+            now: START,
             turns: 0,
             faults,
             ahead: 1_000 * SECOND + offset,
             is_down: false,
             is_cut: [false; PROCESSES],
             is_paused: [false; PROCESSES],
+            begun: [0; PROCESSES],
         }
     }
 
@@ -118,6 +128,11 @@ impl Network {
         if has_buffered && !self.is_down {
             actions.push(Action::Deliver);
         }
+        let may_be_down = self.faults > 0 && !self.is_down;
+        if self.kinds == Kinds::Starts && may_be_down {
+            // While some have their first leases and others have none.
+            actions.push(Action::StoreDown);
+        }
         // The rest happens between rounds.
         if process != 0 {
             return;
@@ -133,15 +148,25 @@ impl Network {
                 actions.push(Action::Resume(index));
             }
         }
+        if self.kinds == Kinds::Starts {
+            // The first of a round is the next to report.
+            let old = [0, PROCESSES - 1].into_iter().filter(|&index| self.begun[index] < self.turns);
+            actions.extend(old.map(Action::Start));
+        }
         if self.faults == 0 {
             return;
         }
-        actions.extend([Action::ClockJump(JUMP), Action::ClockJump(-JUMP)]);
+        if self.kinds != Kinds::Starts {
+            actions.extend([Action::ClockJump(JUMP), Action::ClockJump(-JUMP)]);
+        }
         if self.kinds == Kinds::Jumps {
             return;
         }
         actions.push(Action::StoreEmptied);
-        if !self.is_down {
+        if self.kinds == Kinds::Starts {
+            return;
+        }
+        if may_be_down {
             actions.push(Action::StoreDown);
         }
         // The first and the last of a round; the second is like the last.
@@ -156,7 +181,7 @@ impl Network {
     pub(crate) fn act<W>(&mut self, action: &Action<W>) {
         let is_fault = match *action {
             Action::Turn(_, exchange) => exchange != Exchange::Complete,
-            Action::StoreUp | Action::Heal(_) | Action::Resume(_) | Action::Deliver => false,
+            Action::StoreUp | Action::Heal(_) | Action::Resume(_) | Action::Start(_) | Action::Deliver => false,
             Action::StoreDown | Action::StoreEmptied | Action::ClockJump(_) | Action::Cut(_) | Action::Pause(_) => true,
         };
         self.faults -= u8::from(is_fault);
@@ -168,6 +193,7 @@ impl Network {
             Action::Heal(index) => self.is_cut[index] = false,
             Action::Pause(index) => self.is_paused[index] = true,
             Action::Resume(index) => self.is_paused[index] = false,
+            Action::Start(index) => self.begun[index] = self.turns,
             Action::Turn(..) | Action::StoreEmptied | Action::Deliver => {}
         }
     }

@@ -1,6 +1,6 @@
 -- Renews the lease of the process on one token bucket.
 --
--- KEYS: the bucket (a hash), the ends of leases, the processes that want more, and those whose lease has ended (sorted sets by time).
+-- KEYS: the bucket (a hash), the ends of leases, since when processes wait, and those whose lease has ended (sorted sets by time).
 -- ARGV: epoch (0: none), spent, earned, held, want (-1: the process leaves), capacity, refill per second, initial tokens, cost.
 -- Reply: epoch (0: the report was old), lease, processes, tokens.
 -- Counters wrap, so that they stay exact however long a process lives.
@@ -15,7 +15,7 @@ local function parsed(record)
   return tonumber(lease), tonumber(spent), tonumber(earned), tonumber(number)
 end
 
-local function renew(bucket, leases, demand, gone, from)
+local function renew(bucket, leases, waiting, gone, from)
   local epoch, spent, earned, held, want, capacity, refill, initial, cost = numbers(from, 9)
   local mine = 'p:' .. id
 
@@ -32,11 +32,10 @@ local function renew(bucket, leases, demand, gone, from)
   else
     current, tokens, at, outstanding, reserve, settle = now, initial, now, 0, 0, 0
     if epoch ~= 0 then
-      -- The bucket was lost, and what it had may have been spent. What time earns until all have reported is theirs.
-      settle = now + period * 1.25
-      tokens = -math.floor(refill * period * 1.25 / SECOND)
+      -- The bucket was lost, and what it had may have been spent.
+      tokens, settle = 0, now + period * 1.25
     end
-    redis.call('DEL', leases, demand, gone)
+    redis.call('DEL', leases, waiting, gone)
   end
 
   local dt = now - at
@@ -49,15 +48,14 @@ local function renew(bucket, leases, demand, gone, from)
   dt = math.max(dt, 0)
   local settling = now < settle
 
-  local returned = end_leases(bucket, leases, gone)
-  outstanding = outstanding - returned
+  -- After a gap all leases have ended, and yet their processes hold them: what was granted leaves no room for more until all have
+  -- reported. What others held returns to nobody: whether it was spent, only the process knows.
+  if not settling then outstanding = outstanding - end_leases(bucket, leases, waiting, gone) end
   -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
   if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
 
-  if settling then
-    reserve = reserve + returned
-  else
-    tokens = math.min(capacity - outstanding, tokens + reserve + returned)
+  if not settling then
+    tokens = math.min(capacity - outstanding, tokens + reserve)
     reserve = 0
   end
 
@@ -81,9 +79,13 @@ local function renew(bucket, leases, demand, gone, from)
   local record = redis.call('HGET', bucket, mine)
   if record then
     lease, known_spent, known_earned = parsed(record)
-    if not redis.call('ZSCORE', leases, id) then lease = 0 end
+    if redis.call('ZSCORE', leases, id) then
+      outstanding = outstanding - lease
+    elseif not redis.call('ZSCORE', gone, id) then
+      -- It was evicted, and no longer counts as outstanding.
+      lease = 0
+    end
   end
-  outstanding = outstanding - lease
   lease = lease - difference(spent, known_spent)
   local gained = difference(earned, known_earned)
   if lease < 0 then
@@ -101,7 +103,9 @@ local function renew(bucket, leases, demand, gone, from)
   earn(gained)
   outstanding = outstanding - lease
 
-  local demanding = count_demanding(demand, want > 2 * cost)
+  -- The least that an idle process wants is no demand, but a retry that it lacks is.
+  local left = lease
+  local demanding, before = queue(waiting, want > 2 * cost or want - left >= cost)
   if lease > math.max(want, 0) then
     if settling then
       reserve = reserve + (lease - math.max(want, 0))
@@ -110,7 +114,9 @@ local function renew(bucket, leases, demand, gone, from)
     end
     lease = math.max(want, 0)
   elseif not settling then
-    local grant = math.min(want - lease, math.max(math.floor(tokens / demanding), cost), tokens)
+    -- If not each can have a retry, those that have waited longer come first.
+    local part = math.max(math.floor(tokens / demanding), math.min(tokens - before * cost, cost))
+    local grant = math.min(want - lease, part, tokens)
     -- Whole retries: what is left of one in each of many processes would be of use to none.
     local whole = lease + grant
     whole = whole - whole % cost
@@ -120,10 +126,11 @@ local function renew(bucket, leases, demand, gone, from)
     end
   end
   outstanding = outstanding + lease
+  if lease > left or want - lease < cost then served(waiting) end
 
   redis.call('HSET', bucket, 'epoch', text(current), 'tokens', text(tokens), 'at', text(at), 'outstanding',
     text(outstanding), 'reserve', text(reserve), 'settle', text(settle), mine,
     text(lease) .. ' ' .. text(spent) .. ' ' .. text(earned) .. ' ' .. text(report))
-  return current, lease, renew_lease(bucket, leases, demand, gone, want < 0), tokens
+  return current, lease, renew_lease(bucket, leases, waiting, gone, want < 0), tokens
 end
 

@@ -24,7 +24,7 @@ local function sum(counts, last)
   return total
 end
 
-local function renew_window(window, leases, demand, gone, from)
+local function renew_window(window, leases, waiting, gone, from)
   local held, want, ratio, minimum, slot_length, age = numbers(from, 6)
   local its_calls, its_retries = ARGV[from + 7], ARGV[from + 8]
   local mine = 'p:' .. id
@@ -46,7 +46,7 @@ local function renew_window(window, leases, demand, gone, from)
     known_calls, known_retries = parsed_counts(found[5]), parsed_counts(found[6])
   else
     -- There was none, or its slots are those of a clock that has stepped back: all processes report all that they have counted.
-    redis.call('DEL', window, leases, demand, gone)
+    redis.call('DEL', window, leases, waiting, gone)
     found[7] = false
   end
   -- Nobody has called for a whole lease, or the clock has jumped: all processes report before anything is granted.
@@ -60,7 +60,7 @@ local function renew_window(window, leases, demand, gone, from)
     retries[index] = known_retries[index - (current - slot)] or 0
   end
 
-  outstanding = outstanding - end_leases(window, leases, gone)
+  outstanding = outstanding - end_leases(window, leases, waiting, gone)
   -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
   if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
 
@@ -91,11 +91,12 @@ local function renew_window(window, leases, demand, gone, from)
   local lease = held
   outstanding = outstanding + lease
   local left = allowed - sum(retries, SLOTS) - outstanding
-  local demanding = count_demanding(demand, want > 2)
+  local demanding = queue(waiting, want > 2)
   if now >= settle then
     local change = 0
     if left > 0 then
-      change = math.min(math.max(want - lease, 0), left, math.max(math.floor(left / demanding), 1))
+      -- Twice an equal part: what is left unleased in one period is lost when its calls become too old.
+      change = math.min(math.max(want - lease, 0), left, math.max(math.floor(2 * left / demanding), 1))
     elseif left < 0 then
       -- Calls have become too old for what was leased for them.
       change = -math.min(-left, lease)
@@ -106,6 +107,6 @@ local function renew_window(window, leases, demand, gone, from)
   redis.call('HSET', window, 'slot', text(current), 'at', text(now), 'settle', text(settle), 'outstanding', text(outstanding),
     'calls', list(calls), 'retries', list(retries), mine,
     table.concat({text(lease), text(report), text(current), text(second), its_calls, its_retries}, ' '))
-  return lease, renew_lease(window, leases, demand, gone, want < 0), allowed, left
+  return lease, renew_lease(window, leases, waiting, gone, want < 0), allowed, left
 end
 

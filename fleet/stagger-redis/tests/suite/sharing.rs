@@ -113,9 +113,9 @@ async fn a_fleet_without_a_store_is_closed_at_once() {
 async fn one_target_of_a_fleet_is_one_lease_with_one_set_of_limits() {
     let port = Port::reserve().unwrap();
     let fleet = Fleet::builder(&format!("redis://{}", port.address()), 1).build().unwrap();
-    let one = fleet.tokens("t").build().unwrap();
-    let same = fleet.tokens("t").build().unwrap();
-    let other = fleet.tokens("t").capacity(400).build().unwrap_err();
+    let build = || fleet.tokens("t").refill(50, Duration::from_secs(1));
+    let (one, same) = (build().build().unwrap(), build().build().unwrap());
+    let other = build().capacity(400).build().unwrap_err();
     assert_eq!(other.problems(), [SettingsProblem::OtherLimits]);
     until(|| one.snapshot().held > 0).await;
     assert_eq!(one.snapshot(), same.snapshot());
@@ -135,8 +135,7 @@ async fn the_loss_and_the_return_of_the_store_are_told_once() {
     let fleet = Fleet::builder(&url, 1).on_event(move |event| told.lock().unwrap().push(event.clone()));
     let fleet = fleet.build().unwrap();
     let tokens = fleet.tokens("t").refill(50, Duration::from_secs(1)).build().unwrap();
-    // One process has the whole budget.
-    until(|| tokens.snapshot().held == 500).await;
+    until(|| tokens.snapshot().held > 0).await;
     until(|| fleet.snapshot().failures >= 3).await;
     redis.server.restart().unwrap();
     until(|| fleet.snapshot().is_leased).await;

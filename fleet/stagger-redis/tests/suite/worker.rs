@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stagger::guard::{Ask, End, Guard, Permit};
 use stagger::{FailureKind, Outcome};
-use stagger_kit::{Finished, Port, Program, Ready, Running, Server, User};
+use stagger_kit::{Finished, Port, Program, Ready, Running, Server, Signal, User};
 use stagger_redis::{Fleet, FleetEvent};
 
 /// The bucket of all tests: 500 tokens, 50 per second, 5 for a retry.
@@ -72,7 +72,11 @@ pub(crate) enum Calls {
 
 /// Processes of a fleet that run the ignored test below.
 pub(crate) struct Workers {
+    program: Program,
+    calls: Vec<Calls>,
     running: Vec<Running>,
+    /// What those did that were replaced.
+    replaced: Vec<Log>,
     seconds: f64,
 }
 
@@ -97,18 +101,32 @@ impl Workers {
         let program = program.env("FLEET_URL", url).env("FLEET_SECONDS", seconds.to_string());
         let program = program.env("FLEET_PROCESSES", calls.len().to_string());
         let program = variables.iter().fold(program, |program, (name, value)| program.env(name, value));
-        let start = |calls: &Calls| program.clone().env("FLEET_CALLS", format!("{calls:?}")).spawn().unwrap();
-        Self { running: calls.iter().map(start).collect(), seconds }
+        let mut workers = Self { program, calls: calls.to_vec(), running: Vec::new(), replaced: Vec::new(), seconds };
+        workers.running = (0..calls.len()).map(|index| workers.spawn(index)).collect();
+        workers
+    }
+
+    fn spawn(&self, index: usize) -> Running {
+        self.program.clone().env("FLEET_CALLS", format!("{:?}", self.calls[index])).spawn().unwrap()
+    }
+
+    /// Kills a process, and starts another in its place.
+    pub(crate) fn replace(&mut self, index: usize) {
+        self.running[index].signal(Signal::KILL).unwrap();
+        let next = self.spawn(index);
+        let killed = core::mem::replace(&mut self.running[index], next);
+        self.replaced.push(Log::read(&killed.wait(Duration::from_secs(10)).unwrap()));
     }
 
     pub(crate) fn process(&mut self, index: usize) -> &mut Running {
         &mut self.running[index]
     }
 
-    /// Waits for the end of all processes; those that were killed count with what they wrote.
+    /// Waits for the end of all processes; those that were killed count with what they wrote, after the others.
     pub(crate) fn finish(self) -> Vec<Log> {
         let limit = Duration::from_secs_f64(self.seconds + 30.0);
-        self.running.into_iter().map(|running| Log::read(&running.wait(limit).unwrap())).collect()
+        let logs = self.running.into_iter().map(|running| Log::read(&running.wait(limit).unwrap()));
+        logs.chain(self.replaced).collect()
     }
 }
 
@@ -184,7 +202,7 @@ fn works() {
     runtime.block_on(work(&url, number("FLEET_SECONDS"), number("FLEET_PROCESSES") as u32, calls));
 }
 
-/// Makes 200 calls per second, each with up to three retries.
+/// Makes 200 calls per second, or as many as the test says, each with up to three retries.
 async fn work(url: &str, seconds: f64, processes: u32, calls: Calls) {
     let begun = Instant::now();
     let fleet = Fleet::builder(url, processes).namespace("test").on_event(|event| match event {
@@ -202,7 +220,8 @@ async fn work(url: &str, seconds: f64, processes: u32, calls: Calls) {
     assert!(begun.elapsed() < Duration::from_secs(1), "the constructor does not wait");
     let now = stagger::Instant::ZERO;
     let mut took = Vec::new();
-    let mut tick = tokio::time::interval(Duration::from_millis(5));
+    let rate = env::var("FLEET_RATE").map_or(200.0, |rate| rate.parse::<f64>().unwrap());
+    let mut tick = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
     while begun.elapsed().as_secs_f64() < seconds {
         tick.tick().await;
         let _ = budget.ask(Ask::FIRST, Permit::NONE, &now);

@@ -133,7 +133,7 @@ pub(crate) struct RunArgs {
     /// attempt ends the run with the command's exit code. NAME is for the runs of this user on this machine which name
     /// it: a file in $XDG_RUNTIME_DIR/stagger, or else in the directory stagger-UID of temporary files; if it cannot be
     /// used, the run goes on without it, with a warning. redis://HOST/NAME (rediss:// with TLS, and with a database
-    /// redis://HOST/0/NAME) is for runs on any machine; if it does not answer, the run uses its share, with a warning
+    /// redis://HOST/0/NAME) is for runs on any machine; if it does not answer, the run has its share of the refill, with a warning
     #[arg(long, value_name = "NAME", value_parser = BudgetPlace::parse, help_heading = "Budget")]
     pub(crate) budget: Option<BudgetPlace>,
 

@@ -89,11 +89,11 @@ fn a_store_that_is_away_or_hangs_neither_stops_nor_delays_a_run_and_is_told_once
         let files = Files::new();
         let begun = Instant::now();
         let seen = see(&mut failing(&files, &url, "8", &["-n", "9"]));
-        // A half of eight: two runs are expected.
-        seen.exits(9).says("stop=budget");
-        assert_eq!(calls(&files), 1 + 4, "{seen:?}");
+        // Nobody knows how many runs start meanwhile.
+        seen.exits(9).says("stop=budget").says("this run makes no retries until it does");
+        assert_eq!(calls(&files), 1, "{seen:?}");
         assert_eq!(seen.stderr.matches("does not answer").count(), 1, "{seen:?}");
-        // Waiting for the first reply, and at the end, and five processes on a busy machine.
+        // Waiting for the first reply, and at the end, on a busy machine.
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         let begun = Instant::now();
         see(&mut run_script(&["--budget", &url, "--budget-processes", "2"], "true")).exits(0);
@@ -107,12 +107,12 @@ fn a_store_is_reached_over_tls_if_its_certificate_is_trusted() {
     let files = Files::new();
     let redis = Redis::start_tls(&files);
     let url = redis.url("jobs").replace("redis:", "rediss:");
-    for (trusted, set, calls_made) in [("ca.pem", true, 1 + 3), ("server.key", false, 1 + 3 + 1 + 2)] {
+    for (trusted, set, calls_made) in [("ca.pem", true, 1 + 3), ("server.key", false, 1 + 3 + 1)] {
         let trusted = files.path(trusted);
         let mut control = stagger(["control", "set", &url, "other=no-retries"]);
         let seen = see(control.env("SSL_CERT_FILE", &trusted));
         assert_eq!(seen.status.success(), set, "{seen:?}");
-        // The whole budget, or this run's half of it.
+        // The whole budget, or nothing of it.
         let seen = see(failing(&files, &url, "4", &["-n", "4"]).env("SSL_CERT_FILE", &trusted));
         assert_eq!(seen.exits(9).stderr.contains("does not answer"), !set, "{seen:?}");
         assert_eq!(calls(&files), calls_made, "{seen:?}");

@@ -20,7 +20,7 @@ use super::place::StoreAddress;
 /// The target of all runs, in the namespace that the address names.
 const TARGET: &str = "run";
 
-/// How long the first report may take before the run uses its share.
+/// How long the first report may take before the run goes on without the store.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long a decision waits for a reply at most. Its wait is a part of the delay before the retry.
@@ -32,7 +32,8 @@ const LONGEST_END: Duration = Duration::from_millis(100);
 /// A token bucket in Redis, of which each run has a lease. A retry takes one token, and a success puts one back. An
 /// operator control of the target `run` holds for it.
 ///
-/// If the store does not answer, the run uses its share of the budget; this is told once.
+/// If the store does not answer, the run has its share of the refill and nothing else, since nobody counts how many
+/// runs start meanwhile; this is told once.
 #[derive(Debug)]
 pub(crate) struct FleetBudget {
     /// Until the end.
@@ -71,9 +72,8 @@ impl FleetBudget {
             if let FleetEvent::StoreLost { reason } = event
                 && !core::mem::replace(&mut *was_told.lock().unwrap_or_else(PoisonError::into_inner), true)
             {
-                let text = format!(
-                    "--budget: {shown} does not answer ({reason}); this run uses its share of the budget until it does"
-                );
+                let left = if refill.is_some() { "has only its share of the refill" } else { "makes no retries" };
+                let text = format!("--budget: {shown} does not answer ({reason}); this run {left} until it does");
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
             }
         });
