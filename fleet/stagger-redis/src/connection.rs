@@ -1,12 +1,11 @@
 use core::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisError, ScriptInvocation};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
+    ServerErrorKind,
+};
 use stagger::text::Outside;
-use stagger_lease::process::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
-
-/// Finding the primary through Sentinel, or the slots of a cluster, takes several connections.
-const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where the store is.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +24,8 @@ pub(crate) enum Address<'a> {
 pub(crate) struct Connection {
     store: Store,
     open: Option<Open>,
+    /// How long a reply may take.
+    limit: Duration,
 }
 
 enum Store {
@@ -42,15 +43,15 @@ enum Open {
 }
 
 impl Connection {
-    /// Creates a connection, which is not opened yet.
+    /// Creates a connection, which is not opened yet. A reply must come within `limit`.
     ///
     /// # Errors
     /// What is wrong with the address.
-    pub(crate) fn new(address: Address<'_>) -> Result<Self, String> {
+    pub(crate) fn new(address: Address<'_>, limit: Duration) -> Result<Self, String> {
         #[cfg(feature = "rustls")]
         use_tls_provider();
-        let store = Store::at(address).map_err(|error| text(&error))?;
-        Ok(Self { store, open: None })
+        let store = Store::at(address).map_err(|error| Outside(&error.to_string()).to_string())?;
+        Ok(Self { store, open: None, limit })
     }
 
     pub(crate) const fn is_open(&self) -> bool {
@@ -63,9 +64,13 @@ impl Connection {
     /// The reason, in words.
     pub(crate) async fn open(&mut self) -> Result<(), String> {
         if self.open.is_none() {
-            let opened = tokio::time::timeout(DISCOVERY_TIMEOUT, self.store.open()).await;
-            let opened = opened.map_err(|_| "connecting took more than a second".to_owned())?;
-            self.open = Some(opened.map_err(|error| text(&error))?);
+            let opened = tokio::time::timeout(discovery_limit(self.limit), self.store.open(self.limit)).await;
+            self.open = Some(match opened {
+                Ok(Ok(open)) => open,
+                Ok(Err(error)) if !error.is_timeout() => return Err(self.reason_not_open(&error)),
+                Ok(Err(_)) => return Err(self.no_connection_within(connection_limit(self.limit))),
+                Err(_) => return Err(self.no_connection_within(discovery_limit(self.limit))),
+            });
         }
         Ok(())
     }
@@ -83,14 +88,32 @@ impl Connection {
             #[cfg(feature = "cluster")]
             Open::Cluster(connection) => call.invoke_async(connection.as_mut()).await,
         };
-        let reply = reply.map_err(|error| text(&error))?;
-        self.open = Some(open);
-        Ok(reply)
+        match reply {
+            Ok(reply) => {
+                self.open = Some(open);
+                Ok(reply)
+            }
+            Err(error) if error.is_timeout() => Err(format!("there was no reply within {:?}", self.limit)),
+            Err(error) => Err(reason(&error)),
+        }
     }
 
     /// Closes the connection.
     pub(crate) fn close(&mut self) {
         self.open = None;
+    }
+
+    fn no_connection_within(&self, limit: Duration) -> String {
+        let hint = if self.store.has_tls() { ": use redis:// if this port has no TLS" } else { "" };
+        format!("there was no connection within {limit:?}{hint}")
+    }
+
+    fn reason_not_open(&self, error: &RedisError) -> String {
+        let is_closed = error.is_connection_dropped() && !error.is_connection_refusal();
+        if is_closed && !self.store.has_tls() {
+            return "the server closes the connection: use rediss:// if this port has TLS".to_owned();
+        }
+        reason(error)
     }
 }
 
@@ -103,21 +126,35 @@ impl Store {
             #[cfg(feature = "cluster")]
             Address::Cluster(nodes) => {
                 let builder = redis::cluster::ClusterClientBuilder::new(nodes.iter().copied()).retries(0);
-                let builder = builder.connection_timeout(CONNECT_TIMEOUT).response_timeout(RESPONSE_TIMEOUT);
                 Self::Cluster(Box::new(builder.build()?))
             }
         })
     }
 
-    async fn open(&mut self) -> Result<Open, RedisError> {
+    fn has_tls(&self) -> bool {
+        match self {
+            Self::Server(client) => matches!(client.get_connection_info().addr(), ConnectionAddr::TcpTls { .. }),
+            // The error does not say which of their servers it is about.
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel(_) => false,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(_) => false,
+        }
+    }
+
+    async fn open(&mut self, limit: Duration) -> Result<Open, RedisError> {
         let config = AsyncConnectionConfig::new();
-        let config = config.set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(Some(RESPONSE_TIMEOUT));
+        let config = config.set_connection_timeout(Some(connection_limit(limit))).set_response_timeout(Some(limit));
         Ok(match self {
             Self::Server(client) => Open::Server(client.get_multiplexed_async_connection_with_config(&config).await?),
             #[cfg(feature = "sentinel")]
             Self::Sentinel(client) => Open::Server(client.get_async_connection_with_config(&config).await?),
             #[cfg(feature = "cluster")]
-            Self::Cluster(client) => Open::Cluster(Box::new(client.get_async_connection().await?)),
+            Self::Cluster(client) => {
+                let config = redis::cluster::ClusterConfig::new().set_connection_timeout(connection_limit(limit));
+                let config = config.set_response_timeout(limit);
+                Open::Cluster(Box::new(client.get_async_connection_with_config(config).await?))
+            }
         })
     }
 }
@@ -148,7 +185,35 @@ fn use_tls_provider() {
     }
 }
 
-/// Returns the error in words, of a length that suits a log.
-fn text(error: &RedisError) -> String {
-    Outside(&error.to_string()).to_string()
+/// Returns how long a connection may take: it takes two round trips, and with TLS one or two more.
+const fn connection_limit(reply: Duration) -> Duration {
+    reply.saturating_mul(2)
+}
+
+/// Returns how long finding the primary through Sentinel, or the slots of a cluster, may take: several connections.
+const fn discovery_limit(reply: Duration) -> Duration {
+    reply.saturating_mul(4)
+}
+
+/// Returns the reason why there was no reply: what is wrong, and how to mend it, in one line.
+fn reason(error: &RedisError) -> String {
+    let text = error.to_string();
+    // A request as long as a report is not even read without a password.
+    let asks_for_password = error.code() == Some("NOAUTH") || text.contains("unauthenticated");
+    let known = match error.kind() {
+        _ if asks_for_password => "the store asks for a password: write it into the address, redis://:password@host",
+        ErrorKind::AuthenticationFailed => "the store rejects the name or the password of the address",
+        ErrorKind::Parse => "what answers at this address is not Redis",
+        ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask) => {
+            "the store is a node of a cluster, and another node has the keys: use Fleet::cluster"
+        }
+        ErrorKind::Server(ServerErrorKind::ReadOnly) => {
+            "the store is a replica, which takes no writes: use the address of its primary, or Fleet::sentinel"
+        }
+        ErrorKind::Server(ServerErrorKind::NoPerm) => {
+            return format!("{}: allow the commands that the documentation of stagger-redis names", Outside(&text));
+        }
+        _ => return Outside(&text).to_string(),
+    };
+    known.to_owned()
 }

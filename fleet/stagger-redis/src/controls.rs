@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redis::Script;
 use stagger::control::{ControlError, RetryControls};
+use stagger_lease::process::RESPONSE_TIMEOUT;
 
 use crate::connection::{Address, Connection};
 use crate::error::{SettingsError, SettingsProblem};
@@ -68,7 +69,7 @@ impl ControlStore {
     /// bytes.
     pub fn new(url: &str, namespace: &str) -> Result<Self, SettingsError> {
         let mut problems = SettingsProblem::of_name(namespace);
-        let connection = Connection::new(Address::Server(url)).map_err(|reason| {
+        let connection = Connection::new(Address::Server(url), RESPONSE_TIMEOUT).map_err(|reason| {
             problems.insert(0, SettingsProblem::Url(reason));
         });
         SettingsError::check(problems)?;

@@ -18,6 +18,7 @@ use crate::observe::{FleetEvent, Listener};
 use crate::registry::{FleetHandle, Registry};
 use crate::task::{Task, TaskSettings};
 use stagger_lease::claim::Timing;
+use stagger_lease::process::RESPONSE_TIMEOUT;
 
 /// The connection of this process to the other processes of its fleet, through a store.
 ///
@@ -35,6 +36,9 @@ pub struct Fleet {
 /// How long a process that never had a reply waits for one.
 const PATIENCE: Duration = Duration::from_micros(Timing::DEFAULT.patience);
 
+/// The length of a lease.
+const LEASE: Duration = Duration::from_micros(Timing::DEFAULT.lease);
+
 /// Builds a [`Fleet`].
 #[must_use]
 pub struct FleetBuilder<'a> {
@@ -42,6 +46,7 @@ pub struct FleetBuilder<'a> {
     processes: u32,
     namespace: &'a str,
     patience: Duration,
+    reply_limit: Duration,
     listener: Option<Listener>,
 }
 
@@ -161,7 +166,8 @@ impl Fleet {
 
     /// Waits until the background task has ended: its last report hands all leases back, so that others have them at
     /// once and not after four seconds. Drop all guards of the fleet before: while there is one, or a clone of the
-    /// fleet, the task does not end. It takes as long as a reply, 250 ms at most, and nothing without a connection.
+    /// fleet, the task does not end. It takes as long as a reply, [`reply_limit`](FleetBuilder::reply_limit) at
+    /// most, and nothing without a connection.
     ///
     /// # Cancel safety
     /// The task ends as well if the future is dropped.
@@ -195,7 +201,14 @@ impl fmt::Debug for Fleet {
 
 impl<'a> FleetBuilder<'a> {
     const fn new(address: Address<'a>, processes: u32) -> Self {
-        Self { address, processes, namespace: "default", patience: PATIENCE, listener: None }
+        Self {
+            address,
+            processes,
+            namespace: "default",
+            patience: PATIENCE,
+            reply_limit: RESPONSE_TIMEOUT,
+            listener: None,
+        }
     }
 
     /// Sets the name that all keys of the fleet begin with: processes with the same namespace and target share a guard.
@@ -206,9 +219,20 @@ impl<'a> FleetBuilder<'a> {
 
     /// Sets how long a process that never had a reply waits for one before it uses its local shares. Its first
     /// connection is spread over a fifth of this time, because a deployment starts all processes at once. Default: 1 s.
-    /// Range: 10 ms to 1 s; other values count as the nearer limit.
+    /// Range: 10 ms to 3 s; other values count as the nearer limit.
     pub fn patience(self, patience: Duration) -> Self {
-        Self { patience: patience.clamp(Duration::from_millis(10), PATIENCE), ..self }
+        Self { patience: patience.clamp(Duration::from_millis(10), LEASE), ..self }
+    }
+
+    /// Sets how long a reply of the store may take; a connection may take twice as long. Default: 250 ms. Range: 10 ms
+    /// to 1 s; other values count as the nearer limit.
+    ///
+    /// If the store is in another region, set it to three times the usual round trip, and the patience to 3 s: the
+    /// first reply takes four to six round trips. A reply that is later than the limit is none, and without replies a
+    /// process uses its local shares. No call waits for a reply, so a longer limit costs only the time until the task
+    /// tries again.
+    pub fn reply_limit(self, limit: Duration) -> Self {
+        Self { reply_limit: limit.clamp(Duration::from_millis(10), Duration::from_secs(1)), ..self }
     }
 
     /// Sets a function that receives every [`FleetEvent`]. It runs in the background task, so it must not block.
@@ -222,9 +246,10 @@ impl<'a> FleetBuilder<'a> {
     /// Every problem at once: an address that cannot be used, no expected processes, a namespace without a name or with
     /// one of more than 128 bytes, no tokio runtime. Never because the store is away.
     pub fn build(self) -> Result<Fleet, SettingsError> {
-        let Self { address, processes, namespace, patience, listener } = self;
+        let Self { address, processes, namespace, patience, reply_limit, listener } = self;
         let mut problems = Vec::new();
-        let connection = Connection::new(address).map_err(|reason| problems.push(SettingsProblem::Url(reason)));
+        let connection = Connection::new(address, reply_limit);
+        let connection = connection.map_err(|reason| problems.push(SettingsProblem::Url(reason)));
         if processes == 0 {
             problems.push(SettingsProblem::NoProcesses);
         }

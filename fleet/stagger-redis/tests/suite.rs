@@ -13,6 +13,7 @@ mod suite {
     mod metrics;
     mod proxy;
     mod quiet;
+    mod reasons;
     mod sharing;
     mod storms;
     mod window;

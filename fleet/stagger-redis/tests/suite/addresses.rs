@@ -6,6 +6,7 @@ use std::fs;
 use stagger_kit::{Port, Program, Ready, Server, User};
 use stagger_redis::Fleet;
 
+use super::reasons::reason;
 use super::sharing::until;
 use super::worker::{Calls, Log, Redis, Workers};
 
@@ -49,12 +50,7 @@ async fn a_failover_by_sentinel_is_followed() {
 
 #[tokio::test]
 async fn a_namespace_is_in_one_slot_of_a_cluster() {
-    let [one, two] = [(); 2].map(|()| Redis::start(&["--cluster-enabled", "yes"]));
-    one.run("CLUSTER ADDSLOTSRANGE 0 8191");
-    two.run("CLUSTER ADDSLOTSRANGE 8192 16383");
-    one.run(&format!("CLUSTER MEET 127.0.0.1 {}", two.port.number()));
-    let is_up = |redis: &Redis| format!("{:?}", redis.run("CLUSTER INFO")).contains("cluster_state:ok");
-    until(|| is_up(&one) && is_up(&two)).await;
+    let [one, two] = Redis::cluster(["0 8191", "8192 16383"]).await;
     let (url, names) = (one.url(), ["a", "b", "c", "d"]);
     for name in names {
         let fleet = Fleet::cluster(&[&url], 1).namespace(name).build().unwrap();
@@ -69,8 +65,8 @@ async fn a_namespace_is_in_one_slot_of_a_cluster() {
     assert!(keys(&one) > 0 && keys(&two) > 0);
 }
 
-#[test]
-fn a_store_is_reached_over_tls() {
+#[tokio::test]
+async fn a_store_is_reached_over_tls() {
     let certificate = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let data = User::current().directory().unwrap();
     let (pem, key) = (data.path().join("certificate.pem"), data.path().join("key.pem"));
@@ -90,4 +86,8 @@ fn a_store_is_reached_over_tls() {
         assert_eq!(log.losses, [losses], "{trusted}");
         assert_eq!(log.retries.is_empty(), losses == 1, "{trusted}");
     }
+    let plain = reason(&url.replace("rediss:", "redis:")).await;
+    assert!(plain.contains("use rediss:// if this port has TLS"), "{plain}");
+    let untrusted = reason(&url).await;
+    assert!(untrusted.contains("certificate"), "{untrusted}");
 }

@@ -3,7 +3,10 @@
 use core::time::Duration;
 use std::thread::sleep;
 
+use stagger_redis::Fleet;
+
 use super::proxy::{Proxy, Way};
+use super::sharing::until;
 use super::worker::{CAPACITY, COST, Calls, Log, REFILL, Redis, Workers};
 
 const EIGHT: [Calls; 8] = [Calls::Fail; 8];
@@ -53,4 +56,21 @@ fn a_failover_to_a_replica_keeps_the_balance() {
     // 24 were measured, and 23 beside other tests.
     assert!(after >= 0.4 * 4.0 * per_second, "{after} in four seconds");
     assert_eq!(log.losses, [0; 8], "the leases outlive the failover");
+}
+
+/// The task of a process whose store is in another region.
+#[tokio::test]
+async fn a_store_that_is_far_away_is_reached_with_a_longer_limit_for_its_replies() {
+    let redis = Redis::start(&[]);
+    let proxy = Proxy::start(redis.port.address());
+    // A round trip of 300 ms.
+    proxy.lead(Way::Far(redis.port.address(), Duration::from_millis(150)));
+    let url = proxy.url();
+    let build = || Fleet::builder(&url, 1).patience(Duration::from_secs(3));
+    let (near, far) = (build().build().unwrap(), build().reply_limit(Duration::from_millis(900)).build().unwrap());
+    let tokens = [&near, &far].map(|fleet| fleet.tokens("t").build().unwrap());
+    until(|| far.snapshot().answered >= 5).await;
+    assert_eq!((far.snapshot().losses, far.snapshot().failures), (0, 0));
+    assert!(!near.snapshot().is_leased && near.snapshot().failures > 3, "{:?}", near.snapshot());
+    drop(tokens);
 }

@@ -1,6 +1,7 @@
 //! A way to the store that the test can cut, or lead elsewhere.
 
 use core::net::SocketAddr;
+use core::time::Duration;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -9,6 +10,8 @@ use std::thread;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     To(SocketAddr),
+    /// Each way takes so long.
+    Far(SocketAddr, Duration),
     /// Bytes disappear, and connections stay open.
     Nowhere,
 }
@@ -29,7 +32,11 @@ impl Proxy {
             for client in listener.incoming().map_while(Result::ok) {
                 open.lock().unwrap().push(client.try_clone().unwrap());
                 let current = *way.lock().unwrap();
-                let Way::To(to) = current else { continue };
+                let (to, delay) = match current {
+                    Way::To(to) => (to, Duration::ZERO),
+                    Way::Far(to, delay) => (to, delay),
+                    Way::Nowhere => continue,
+                };
                 let Ok(server) = TcpStream::connect(to) else {
                     let _ = client.shutdown(Shutdown::Both);
                     continue;
@@ -38,8 +45,9 @@ impl Proxy {
                 {
                     let (way, begun) = (Arc::clone(&way), current);
                     thread::spawn(move || {
-                        let mut buffer = [0; 4096];
+                        let mut buffer = vec![0; 1 << 16];
                         while let Ok(length @ 1..) = from.read(&mut buffer) {
+                            thread::sleep(delay);
                             if *way.lock().unwrap() == begun && to.write_all(&buffer[..length]).is_err() {
                                 break;
                             }

@@ -9,6 +9,8 @@ use stagger::{FailureKind, Outcome};
 use stagger_kit::{Finished, Port, Program, Ready, Running, Server, Signal, User};
 use stagger_redis::{Fleet, FleetEvent};
 
+use super::sharing::until;
+
 /// The bucket of all tests: 500 tokens, 50 per second, 5 for a retry.
 pub(crate) const CAPACITY: u32 = 500;
 pub(crate) const REFILL: u32 = 50;
@@ -31,6 +33,24 @@ impl Redis {
         let server =
             Server::start(program.args(options), Ready::Port(port.address()), Duration::from_secs(10)).unwrap();
         Self { server, _data: data, port }
+    }
+
+    /// Starts two nodes of a cluster that know each other. Each has these slots.
+    pub(crate) async fn cluster(slots: [&str; 2]) -> [Self; 2] {
+        let buses = [(); 2].map(|()| Port::reserve().unwrap());
+        let nodes = [0, 1].map(|index: usize| {
+            let bus = buses[index].number().to_string();
+            Self::start(&["--cluster-enabled", "yes", "--cluster-port", &bus])
+        });
+        for (node, slots) in nodes.iter().zip(slots) {
+            if !slots.is_empty() {
+                node.run(&format!("CLUSTER ADDSLOTSRANGE {slots}"));
+            }
+        }
+        nodes[0].run(&format!("CLUSTER MEET 127.0.0.1 {} {}", nodes[1].port.number(), buses[1].number()));
+        let is_up = |node: &Self| format!("{:?}", node.run("CLUSTER INFO")).contains("cluster_state:ok");
+        until(|| nodes.iter().all(is_up)).await;
+        nodes
     }
 
     pub(crate) fn url(&self) -> String {
