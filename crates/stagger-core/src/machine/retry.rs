@@ -139,6 +139,22 @@ impl RetryMachine<'_> {
         Ok(permit)
     }
 
+    /// Starts the next attempt like [`begin`](Self::begin) for a call without guards, and is inlined into its caller: the
+    /// sibling of [`decide_unguarded`](Self::decide_unguarded).
+    ///
+    /// # Errors
+    /// [`StopReason::Deadline`] if the [deadline](Self::deadline) has passed.
+    #[inline(always)]
+    pub fn begin_unguarded(&mut self, now: impl FnOnce() -> Instant) -> Result<(), StopReason> {
+        let now = Unread::new(now);
+        self.start_clock(&now);
+        if self.is_past_deadline(&now) {
+            return Err(StopReason::Deadline);
+        }
+        self.count_attempt();
+        Ok(())
+    }
+
     /// Counts the attempt that starts now. The one immediate repeat is not counted. Without a branch, because this is
     /// on the path of every call.
     #[inline]
@@ -357,7 +373,9 @@ impl RetryMachine<'_> {
             self.state.flags |= REPEATED | REPEATS | DECIDED;
             return Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit };
         }
-        guards.record(permit, &self.told(outcome), &now);
+        if !guards.is_unguarded() {
+            guards.record(permit, &self.told(outcome), &now);
+        }
         match retryable(outcome) {
             Ok((kind, hint)) => self.retry_or_stop(kind, hint, SpreadUse::Unused, &now, guards),
             Err(decision) => decision,

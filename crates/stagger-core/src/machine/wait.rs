@@ -63,8 +63,12 @@ impl RetryMachine<'_> {
             guards.give_back(Permits::take(permits), now);
             return Err(StopReason::Deadline);
         }
-        let ask = Ask { is_first: self.state.flags & DECIDED == 0, latest: self.latest_start() };
-        let wait = guards.ask(permits, ask, now)?;
+        let wait = if guards.is_unguarded() {
+            Duration::ZERO
+        } else {
+            let ask = Ask { is_first: self.state.flags & DECIDED == 0, latest: self.latest_start() };
+            guards.ask(permits, ask, now)?
+        };
         if wait.is_zero() {
             self.count_attempt();
         }
