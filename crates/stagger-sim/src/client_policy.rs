@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, Health, RetryMachine, RetryState};
 use stagger_core::{Guards, NestedRetries, Outcome, Policy, Seed};
 
@@ -61,8 +60,8 @@ impl<'a> ClientPolicy<'a> {
     /// Handles the start of an attempt, at `now` in microseconds.
     #[inline(always)]
     pub(crate) fn on_attempt(&self, id: u32, state: &mut RetryState, now: u64) {
-        // Without guards, the attempt is never rejected and holds no permit.
-        let _ = self.retry(id, state).begin(Permits::NONE, || instant(now), &Guards::none());
+        // Without a deadline, the attempt is never rejected.
+        let _ = self.retry(id, state).begin_unguarded(|| instant(now));
     }
 
     /// Handles a failed attempt, at `now` in microseconds. Returns the delay before the next attempt; `None` if the

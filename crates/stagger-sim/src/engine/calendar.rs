@@ -221,6 +221,8 @@ struct Chunks<C> {
     /// The first free chunk; 0, which is never used, if there is none.
     free: u32,
     bits: u32,
+    /// The bits of a position within its chunk: as a field, it costs no shift for every event.
+    mask: u32,
     /// The value of unused entries.
     filler: C,
 }
@@ -242,13 +244,12 @@ impl<C: Copy> Chunks<C> {
         let bits = (events / bins).clamp(4, 1024).next_power_of_two().trailing_zeros();
         let enough = events + ((bins.min(events) + 1) << bits) / 2;
         let (events, clients) = (Vec::with_capacity(enough), Vec::with_capacity(enough));
-        Self { events, clients, links: vec![0], free: 0, bits, filler }
+        Self { events, clients, links: vec![0], free: 0, bits, mask: (1 << bits) - 1, filler }
     }
 
     #[inline]
     fn push(&mut self, bin: &mut Bin, event: Event, client: &C) {
-        let mask = (1 << self.bits) - 1;
-        if bin.0 & mask == 0 {
+        if bin.0 & self.mask == 0 {
             bin.0 = self.append_chunk(bin.0 >> self.bits);
         }
         self.events[bin.0 as usize] = event;

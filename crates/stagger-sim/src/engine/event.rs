@@ -12,6 +12,12 @@ pub(crate) trait Simulation {
 
     fn new_client(&self) -> Self::Client;
 
+    /// Returns a time before which no client from `id` on has an event; `None` if there are none, or none that matter.
+    /// Asked for one client after the other.
+    fn next_start(&mut self, id: u32) -> Option<u64> {
+        (id < self.client_count()).then_some(0)
+    }
+
     /// Returns the time of the first event of this client, in microseconds, if it has one.
     fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;
 

@@ -111,7 +111,7 @@ impl Progress {
 impl RunProgress<'_> {
     /// Reports that `finished` units are done in total. Returns an error if the run is cancelled.
     pub(crate) fn report(&mut self, finished: u64) -> Result<(), Cancelled> {
-        let share = (u128::from(RUN) * u128::from(finished) / u128::from(self.total)) as u64;
+        let share = (u128::from(RUN) * u128::from(finished.min(self.total)) / u128::from(self.total)) as u64;
         self.progress.done.fetch_add(share - self.reported, Ordering::Relaxed);
         self.reported = share;
         if self.progress.is_cancelled() { Err(Cancelled) } else { Ok(()) }

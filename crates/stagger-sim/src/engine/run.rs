@@ -2,6 +2,7 @@
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use super::calendar;
 use super::event::{Event, Simulation};
@@ -30,18 +31,29 @@ impl Engine {
 const REPORT_EVERY: u64 = 1 << 14;
 
 /// Runs a simulation with a binary heap of events: the reference engine.
+///
+/// A client is created when its first event may be the next one, so the heap is small if clients come one by one.
 fn run_on_heap<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
-    let mut clients = vec![simulation.new_client(); simulation.client_count() as usize];
-    let mut events = BinaryHeap::with_capacity(clients.len());
-    for (id, client) in (0..).zip(&mut clients) {
-        events.extend(simulation.first_event(id, client).map(|at| Reverse(Event::new(at, id))));
-    }
-    let mut run_progress = progress.start_run(clients.len() as u64);
+    let mut clients = Vec::new();
+    let mut events = BinaryHeap::<Reverse<Event>>::new();
+    let mut run_progress = progress.start_run(u64::from(simulation.client_count()));
     let mut taken = 0_u64;
-    while let Some(Reverse(event)) = events.pop() {
-        let id = event.client();
-        let next = simulation.handle_event(event.at(), id, &mut clients[id as usize]);
-        events.extend(next.map(|at| Reverse(Event::new(at, id))));
+    let mut next_start = simulation.next_start(0);
+    loop {
+        while let Some(start) = next_start
+            && events.peek().is_none_or(|Reverse(event)| start <= event.at())
+        {
+            let (id, mut client) = (clients.len() as u32, simulation.new_client());
+            events.extend(simulation.first_event(id, &mut client).map(|at| Reverse(Event::new(at, id))));
+            clients.push(client);
+            next_start = simulation.next_start(id + 1);
+        }
+        let Some(mut top) = events.peek_mut() else { break };
+        let (at, id) = (top.0.at(), top.0.client());
+        match simulation.handle_event(at, id, &mut clients[id as usize]) {
+            Some(next) => *top = Reverse(Event::new(next, id)),
+            None => _ = PeekMut::pop(top),
+        }
         taken += 1;
         if taken % REPORT_EVERY == 0 {
             run_progress.report(simulation.finished_clients())?;

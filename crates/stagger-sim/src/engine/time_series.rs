@@ -86,10 +86,10 @@ impl TimeSeries {
 /// The number of attempts in flight over time, from their start and end times, with a resolution of a millisecond.
 ///
 /// Starts are recorded ahead of time, when a client begins to wait. Beyond an hour the resolution becomes coarser, so
-/// that the memory stays within 16 MB.
+/// that the memory stays within 32 MB.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
-    changes: Vec<i32>,
+    changes: Vec<i64>,
     /// A step is a millisecond times two to this power.
     coarsening: u32,
 }
@@ -108,15 +108,15 @@ impl InFlight {
     }
 
     #[inline]
-    fn change(&mut self, at: u64, by: i32) {
+    fn change(&mut self, at: u64, by: i64) {
         match self.changes.get_mut((at / 1_000) as usize >> self.coarsening) {
-            Some(change) => *change = change.saturating_add(by),
+            Some(change) => *change += by,
             None => self.grow(at, by),
         }
     }
 
     #[cold]
-    fn grow(&mut self, at: u64, by: i32) {
+    fn grow(&mut self, at: u64, by: i64) {
         while (at / 1_000) as usize >> self.coarsening >= MAX_STEPS {
             self.coarsening += 1;
             self.changes = self.changes.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -132,7 +132,7 @@ impl InFlight {
     pub(crate) fn peak(&self) -> u64 {
         let (mut level, mut peak) = (0_i64, 0);
         for &change in &self.changes {
-            level += i64::from(change);
+            level += change;
             peak = level.max(peak);
         }
         peak.unsigned_abs()

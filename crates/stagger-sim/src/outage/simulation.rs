@@ -60,14 +60,15 @@ struct OutageSimulation<'a> {
     seeds: Seed,
     processes: Vec<ProcessGuards>,
     server: Server,
-    /// Arrival time and process of each request.
+    arrivals: Arrivals,
+    /// Arrival time and process of each request so far, and of the next one.
     requests: Vec<(u64, u32)>,
     permits: Vec<Permits>,
     /// The processes that share a budget.
     fleet: Fleet,
     /// The end of the simulation, at which the requests that arrived before the horizon are settled.
     end: u64,
-    /// Number of requests that arrived, or will, before the horizon, and are not settled.
+    /// Number of requests that arrived before the horizon, and are not settled.
     unsettled: u64,
     figures: OutageFigures,
     /// Number of requests without further events.
@@ -109,20 +110,19 @@ impl<'a> OutageSimulation<'a> {
         let settled = scenario.settled_at(policy, processes.iter().any(|process| !process.is_empty()));
         let (one_way, horizon) = (scenario.one_way, scenario.horizon);
         let fleet = Fleet::start(&mut processes, scenario.store, one_way, 0, horizon, seed.for_call(4));
-        let requests = poisson_arrivals(scenario, settled, seed);
-        let unsettled = requests.iter().filter(|(arrived_at, _)| *arrived_at < horizon).count() as u64;
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
         Self {
             scenario,
             policy,
             seeds: seed.for_call(0),
             server: Server::new(scenario.capacity, scenario.queue, scenario.outage, start, end),
-            permits: requests.iter().map(|_| Permits::NONE).collect(),
+            permits: Vec::new(),
             fleet,
             processes,
-            requests,
+            arrivals: Arrivals::new(scenario, seed),
+            requests: Vec::new(),
             end: settled,
-            unsettled,
+            unsettled: 0,
             figures: OutageFigures {
                 rate: scenario.rate,
                 outage_start: Duration::from_micros(start),
@@ -255,25 +255,49 @@ fn is_rejection(decision: &Decision) -> bool {
     }
 }
 
-fn poisson_arrivals(scenario: &OutageScenario, end: u64, seed: Seed) -> Vec<(u64, u32)> {
-    let (gaps, places) = (seed.for_call(1), seed.for_call(2));
-    let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));
-    let mut at = 0.0;
-    (0..)
-        .map(|n| {
-            at += mean * exponential(gaps.draw(n));
-            (at as u64, ((u128::from(places.draw(n)) * processes) >> 64) as u32)
-        })
-        .take_while(|&(at, _)| at < end)
-        .take(OutageScenario::MAX_REQUESTS)
-        .collect()
+/// A Poisson process of requests.
+struct Arrivals {
+    gaps: Seed,
+    places: Seed,
+    /// The mean time between two, in microseconds.
+    mean: f64,
+    processes: u128,
+    at: f64,
+    count: u64,
+}
+
+impl Arrivals {
+    const fn new(scenario: &OutageScenario, seed: Seed) -> Self {
+        let (gaps, places) = (seed.for_call(1), seed.for_call(2));
+        Self { gaps, places, mean: 1e6 / scenario.rate, processes: scenario.processes as u128, at: 0.0, count: 0 }
+    }
+
+    /// Returns the time and the process of the next one.
+    fn next(&mut self) -> (u64, u32) {
+        let n = self.count;
+        self.count += 1;
+        self.at += self.mean * exponential(self.gaps.draw(n));
+        (self.at as u64, ((u128::from(self.places.draw(n)) * self.processes) >> 64) as u32)
+    }
 }
 
 impl Simulation for OutageSimulation<'_> {
     type Client = Request;
 
+    /// The expected number.
     fn client_count(&self) -> u32 {
-        self.requests.len() as u32
+        (self.scenario.rate * self.scenario.horizon as f64 / 1e6) as u32
+    }
+
+    fn next_start(&mut self, _: u32) -> Option<u64> {
+        let (at, process) = self.arrivals.next();
+        let is_settled = self.unsettled == 0 && !self.is_recorded(at);
+        if is_settled || at >= self.end || self.requests.len() == OutageScenario::MAX_REQUESTS {
+            return None;
+        }
+        self.requests.push((at, process));
+        self.permits.push(Permits::NONE);
+        Some(at)
     }
 
     fn new_client(&self) -> Self::Client {
@@ -283,6 +307,7 @@ impl Simulation for OutageSimulation<'_> {
     fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (arrived_at, _) = self.requests[id as usize];
         if self.is_recorded(arrived_at) {
+            self.unsettled += 1;
             self.figures.requests.add(arrived_at);
             self.figures.from_start.requests += u64::from(arrived_at >= self.scenario.start);
             self.figures.windows.arrived(arrived_at);

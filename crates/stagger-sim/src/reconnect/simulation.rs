@@ -154,6 +154,7 @@ enum Arrival {
 
 impl<S: Server> ReconnectSimulation<'_, S> {
     /// Sends the first attempt of a client.
+    #[inline(always)]
     fn first_attempt(&mut self, id: u32, client: &mut Client<S::Token>) -> Option<u64> {
         let now = self.lost_at(id);
         if id < self.scenario.sample {
