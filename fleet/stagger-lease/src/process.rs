@@ -122,8 +122,12 @@ impl Process {
         Report { number: self.number, expected, resync: self.resync }
     }
 
-    /// Notes that the store's clock is not what was expected: the next report is due at once and accepts it.
+    /// Notes that the store's clock is not what was expected: the next report is due at once and accepts it. It is one
+    /// more than the allowance has, because all must report while the store settles.
     pub fn on_again(&mut self, now: u64) {
+        if !self.resync {
+            self.whole = self.whole.saturating_sub(self.timing.period);
+        }
         self.resync = true;
         self.due = now;
     }

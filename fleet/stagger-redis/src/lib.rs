@@ -54,9 +54,9 @@
 //! touches local atomics and never waits. One background task per [`Fleet`] reports to the store each second what the
 //! process has spent and earned, and whether it was told to wait, for all guards in one call, and receives its next
 //! leases and what the others were told. A process that runs short, or was told to wait, reports earlier; there are
-//! never more than `T + 3` reports in T seconds, and one at the end of the process. A reply must come in 250
-//! ms, or [another limit](FleetBuilder::reply_limit), and a connection in twice as long. After a failure the task reconnects by a policy of stagger, with full jitter up
-//! to one second.
+//! never more than `T + 3` reports in T seconds, one at the end of the process, and one if the store's clock jumps. A
+//! reply must come in 250 ms, or [another limit](FleetBuilder::reply_limit), and a connection in twice as long. After a
+//! failure the task reconnects by a policy of stagger, with full jitter up to one second.
 //!
 //! Counters are cumulative, so a lost reply or a failover to a replica that lacks the last second is repaired by the
 //! next report. Only durations travel: the clocks of the processes do not matter, and the store's clock may jump.

@@ -19,7 +19,7 @@
 //! What faults add to it is at most what a process has in hand, or what its own window allows, whichever is more, for
 //! each process that is paused or cut off, whose reports or replies are lost in a row, or whose report the store
 //! handles after the process has turned to its own window. A store that is away or loses its data, and a jump of its
-//! clock, add nothing. `tests/model/pool.rs` tries them in every order.
+//! clock by more than a lease, add nothing. `tests/model/pool.rs` tries them in every order.
 //!
 //! Without the store a process has its own window, `ratio · own calls + min_per_second · ttl / processes`, in which all
 //! its retries of the past count, those that it had leased as well.
