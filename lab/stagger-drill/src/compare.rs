@@ -6,6 +6,8 @@ use stagger_core::{Policy, Seed};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 use stagger_sim::storm::{Agreement, ComparedFigure};
 
+use super::observed::Doubts;
+
 /// Number of simulations that a run is compared with. Their delays differ.
 const SIMULATIONS: u64 = 8;
 /// Time in which a burst is counted.
@@ -60,12 +62,13 @@ pub(super) fn burst(mut times: Vec<Duration>) -> u64 {
 }
 
 /// Compares the figures that a policy is judged by. There is no verdict if there are `warnings`, to which the doubts
-/// are added if a figure differs.
+/// are added if a figure differs. A gross difference without a doubt about the clients needs no calm machine: their
+/// timers fired in time, and nothing was lost on the way, or there would be a warning.
 pub(super) fn agreement(
     measured: &ComparedRun,
     simulated: &[ComparedRun],
     warnings: &mut Vec<String>,
-    doubts: &[String],
+    doubts: &Doubts,
 ) -> Agreement {
     type Figure = fn(&ComparedRun) -> Option<f64>;
     // Each with the difference that is noise: of attempts, of attempts per client, of a time, of clients.
@@ -98,7 +101,11 @@ pub(super) fn agreement(
     agreement.figures = compared.collect();
     let agrees = agreement.figures.iter().all(|compared| compared.agrees);
     if !agrees {
-        warnings.extend_from_slice(doubts);
+        let is_gross = agreement.figures.iter().any(is_gross);
+        warnings.extend_from_slice(&doubts.clients);
+        if !is_gross || !warnings.is_empty() {
+            warnings.extend(doubts.machine.clone());
+        }
     }
     if warnings.is_empty() {
         agreement.agrees = Some(agrees);
@@ -109,6 +116,21 @@ pub(super) fn agreement(
 
 /// How far beyond the simulated values is agreement, as a share of them.
 const TOLERANCE: f64 = 0.1;
+
+/// How far beyond the simulated values no load of the machine explains if timers were in time, as a share of them.
+const GROSS: f64 = 0.5;
+
+/// Returns whether a measured value is beyond the least or the most of simulated ones by more than a half of it.
+pub(super) fn is_far(measured: f64, [least, most]: [f64; 2]) -> bool {
+    measured < least * (1.0 - GROSS) || measured > most * (1.0 + GROSS)
+}
+
+fn is_gross(compared: &ComparedFigure) -> bool {
+    match (compared.measured, compared.simulated_min, compared.simulated_max) {
+        (Some(measured), Some(least), Some(most)) => !compared.agrees && is_far(measured, [least, most]),
+        _ => false,
+    }
+}
 
 /// Returns whether a measured value is within the range of the simulated ones, or beyond it by at most a tenth, or by
 /// at most `noise`.
@@ -153,17 +175,29 @@ mod tests {
     #[test]
     fn a_doubt_matters_only_if_a_figure_differs_and_a_warning_always() {
         let [one, other] = ["constant base=1s max-attempts=none", "constant base=4s max-attempts=none"].map(run);
-        let doubts = ["busy".to_owned()];
+        let doubts = Doubts { clients: vec!["late".to_owned()], machine: Some("busy".to_owned()) };
         for (simulated, before, agrees, after) in [
             (&one, &[][..], Some(true), &[][..]),
             (&one, &["dropped"], None, &["dropped"]),
-            (&other, &[], None, &["busy"]),
-            (&other, &["dropped"], None, &["dropped", "busy"]),
+            (&other, &[], None, &["late", "busy"]),
+            (&other, &["dropped"], None, &["dropped", "late", "busy"]),
         ] {
             let mut warnings: Vec<String> = before.iter().map(|&text| text.to_owned()).collect();
             assert_eq!(agreement(&one[0], simulated, &mut warnings, &doubts).agrees, agrees);
             assert_eq!(warnings, after);
         }
-        assert_eq!(agreement(&one[0], &other, &mut Vec::new(), &[]).agrees, Some(false));
+        assert_eq!(agreement(&one[0], &other, &mut Vec::new(), &Doubts::default()).agrees, Some(false));
+    }
+
+    #[test]
+    fn a_gross_difference_of_clients_that_were_in_time_is_no_fault_of_a_busy_machine() {
+        let [one, near, far] =
+            ["1s", "1300ms", "4s"].map(|base| run(&format!("constant base={base} max-attempts=none")));
+        let doubts = Doubts { clients: Vec::new(), machine: Some("busy".to_owned()) };
+        for (simulated, agrees, after) in [(&near, None, &["busy"][..]), (&far, Some(false), &[])] {
+            let mut warnings = Vec::new();
+            assert_eq!(agreement(&one[0], simulated, &mut warnings, &doubts).agrees, agrees);
+            assert_eq!(warnings, after);
+        }
     }
 }

@@ -195,12 +195,21 @@ pub(super) fn saturation(peak_cpu_ratio: Option<f64>, remedy: &str) -> Option<St
         return None;
     }
     let percent = share * 100.0;
-    let priority = if cfg!(target_os = "linux") {
-        ", or run the drill with priority over them: `chrt -r 10 stagger drill`"
-    } else {
-        ""
+    let stat = fs::read_to_string("/proc/self/stat").ok();
+    // It may have that priority already.
+    let priority = match stat.as_deref().and_then(is_real_time) {
+        Some(false) => ", or run the drill with priority over them: `chrt -r 10 stagger drill`",
+        Some(true) | None => "",
     };
     Some(format!("CPU usage reached {percent:.0}% in one second ({remedy}, end other programs{priority})"))
+}
+
+/// Returns whether a process with this `stat` is scheduled before all others of the usual kind (SCHED_FIFO, SCHED_RR).
+fn is_real_time(stat: &str) -> Option<bool> {
+    // The name, in parentheses, may have any characters. After it, the scheduling policy is the 39th field.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let policy: u32 = fields.split_whitespace().nth(38)?.parse().ok()?;
+    Some(matches!(policy, 1 | 2))
 }
 
 #[cfg(test)]
@@ -219,6 +228,16 @@ mod tests {
         let later = TcpCounters([Some(3), Some(9), Some(70_000), None]);
         assert_eq!(later.since(&counters), TcpCounters([Some(0), Some(5), Some(0), None]));
         assert_eq!(later.since(&TcpCounters::default()), TcpCounters::default());
+    }
+
+    #[test]
+    fn the_scheduling_policy_of_a_process_is_found_behind_its_name() {
+        let stat = |policy| format!("17 (a b) c) S {} {policy} 0 0 0", "1 ".repeat(37).trim_end());
+        assert_eq!(
+            ["0", "1", "2", "6"].map(|policy| is_real_time(&stat(policy))),
+            [false, true, true, false].map(Some)
+        );
+        assert_eq!(["", "17 (a) S 1 2", "17"].map(is_real_time), [None; 3]);
     }
 
     #[test]

@@ -18,8 +18,17 @@ pub(super) struct Run {
     pub(super) policy: Policy,
     pub(super) observed: Observed,
     pub(super) measured: Measurements,
-    /// Reasons why the figures may differ from those of simulations, which do not matter if they agree.
-    pub(super) doubts: Vec<String>,
+    pub(super) doubts: Doubts,
+}
+
+/// Reasons why the figures may differ from those of simulations, which do not matter if they agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Doubts {
+    /// What the clients' own processes did.
+    pub(super) clients: Vec<String>,
+    /// What the machine did, perhaps for other programs and without any effect on the run: it explains no gross
+    /// difference.
+    pub(super) machine: Option<String>,
 }
 
 /// What the figures of a run are computed from.
@@ -110,7 +119,7 @@ mod tests {
         let agrees = |measured: &str, simulated: &str| {
             let [measured, simulated] = [measured, simulated]
                 .map(|text| simulate(&scenario, &text.parse().unwrap(), Seed::new(9), Duration::ZERO));
-            agreement(&measured[0], &simulated, &mut Vec::new(), &[])
+            agreement(&measured[0], &simulated, &mut Vec::new(), &Doubts::default())
         };
         let policy = "exponential base=1s cap=8s max-attempts=none";
         assert_eq!(agrees(policy, policy).agrees, Some(true));
@@ -126,8 +135,8 @@ mod tests {
         let run = |text: &str| simulate(&scenario, &text.parse().unwrap(), Seed::new(9), seconds(5));
         let [few, many] = [3, 20].map(|most| run(&format!("constant base=1s jitter=none max-attempts={most}")));
         assert_eq!(few[0].figures.recovered_p99, None, "no client is back before the server");
-        assert_eq!(agreement(&few[0], &few, &mut Vec::new(), &[]).agrees, Some(true));
-        let other = agreement(&few[0], &many, &mut Vec::new(), &[]);
+        assert_eq!(agreement(&few[0], &few, &mut Vec::new(), &Doubts::default()).agrees, Some(true));
+        let other = agreement(&few[0], &many, &mut Vec::new(), &Doubts::default());
         let half = other.figures.iter().find(|compared| compared.figure == "recovered_p50_s").unwrap();
         assert_eq!((half.measured, half.agrees, other.agrees), (None, false, Some(false)));
         assert!(half.simulated.is_some(), "with more attempts, half of the clients are back");

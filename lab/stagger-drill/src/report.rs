@@ -69,6 +69,7 @@ mod tests {
     use stagger_sim::storm::{RunFigures, ScenarioSpec};
 
     use super::super::log::ClientTrace;
+    use super::super::observed::Doubts;
     use super::*;
 
     fn run(name: &str, down_s: f64) -> Run {
@@ -83,7 +84,7 @@ mod tests {
             policy: Policy::DEFAULT,
             observed: Observed::ByClients(traces),
             measured,
-            doubts: Vec::new(),
+            doubts: Doubts::default(),
         }
     }
 

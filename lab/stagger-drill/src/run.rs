@@ -17,7 +17,7 @@ use super::drill::{Drill, RunError, SETTLE};
 use super::fleet::{ClientConfig, Fleet, PROBES, Snapshot};
 use super::log::ClientTrace;
 use super::machine::{CpuTicks, LATE_S, TICK, TICKS_PER_SECOND, TcpCounters, saturation, warnings};
-use super::observed::{Observed, Run};
+use super::observed::{Doubts, Observed, Run};
 use super::serve::ServeArgs;
 use super::server::{ExternalServer, Server};
 
@@ -249,7 +249,8 @@ impl Drill<'_> {
                 "{exhausted} attempts failed for lack of local ports or file descriptors (lower --clients)"
             ));
         }
-        let doubts = saturation(measured.peak_cpu_ratio, "lower --clients").into_iter().collect();
+        let machine = saturation(measured.peak_cpu_ratio, "lower --clients");
+        let doubts = Doubts { clients: Vec::new(), machine };
         if traces.len() < self.clients as usize {
             let unaffected = self.clients as usize - traces.len();
             measured.warnings.push(format!("{unaffected} clients never lost their connections"));

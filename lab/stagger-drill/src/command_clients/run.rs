@@ -16,7 +16,7 @@ use super::program::{CommandLine, Program};
 use crate::args::CommandClients;
 use crate::drill::{Drill, RunError, SETTLE};
 use crate::machine::{LATE_S, TICK, TcpCounters, saturation, warnings};
-use crate::observed::{Observed, Run, ServerView};
+use crate::observed::{Doubts, Observed, Run, ServerView};
 use crate::serve::{ServeArgs, Served, ServerStatus};
 use crate::server::Server;
 
@@ -73,7 +73,8 @@ pub(crate) fn run(drill: &Drill<'_>, clients: &CommandClients, name: &str, polic
     measured.client = Some(clients.command.text.clone());
     measured.warnings = warnings(&measured, LATE_S, "lower --clients");
     measured.warnings.extend(excess(drill.clients, &served));
-    let doubts = load.doubts().into_iter().chain(saturation(measured.peak_cpu_ratio, "lower --clients")).collect();
+    let machine = saturation(measured.peak_cpu_ratio, "lower --clients");
+    let doubts = Doubts { clients: load.doubts(), machine };
     let view = ServerView::of_server(&served);
     measured.server = Some(served.counts);
     Ok(Run { name: name.to_owned(), policy: *policy, observed: Observed::ByServer(view), measured, doubts })

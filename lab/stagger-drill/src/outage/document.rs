@@ -7,7 +7,7 @@ use stagger_sim::storm::{Quantity, VerdictKind};
 use stagger_sim::system::SystemFigures;
 
 use super::settings::OutageSettings;
-use crate::compare::is_within;
+use crate::compare::{is_far, is_within};
 
 /// Output of `stagger drill outage --json`: schema `stagger.drill-outage/1`.
 ///
@@ -133,6 +133,13 @@ pub(super) struct Compared {
     /// Whether the measured value is within the range of the simulations, or beyond it by at most a tenth, or by so
     /// little that it is noise.
     pub(super) agrees: bool,
+}
+
+impl Compared {
+    /// Returns whether the measured value is beyond the simulated ones by more than a half of them.
+    pub(super) fn is_gross(&self) -> bool {
+        !self.agrees && is_far(self.measured, [self.simulated; 2])
+    }
 }
 
 impl Document {
