@@ -81,9 +81,7 @@ impl State {
         }
         // After a step of the clock backwards, settling would last until the old time is reached again.
         self.settle = self.settle.min(now + settling(timing));
-        if report.resync
-            && let Some(expected) = report.expected
-        {
+        if let (true, Some(expected)) = (report.resync, report.expected) {
             // The caller's clock has gone on as the store's was: less time has passed if that has jumped.
             elapsed = elapsed.min(expected as i64 - self.at);
         }
@@ -207,9 +205,7 @@ impl Bucket {
     /// | it has spent 30, and holds 10 | 350 | 10 | 100 besides its own |
     /// | it wants 200, and gets half of the tokens | 175 | 185 | 285 |
     fn renew(&mut self, id: u64, report: &Report, claim: &Claim, timing: &Timing, now: i64) -> Option<Lease> {
-        if let Some(record) = self.records.get(&id)
-            && record.number >= report.number
-        {
+        if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
             // Connections are not ordered: this report was overtaken.
             return None;
         }

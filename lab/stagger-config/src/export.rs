@@ -440,7 +440,7 @@ fn export_istio(policy: &Policy, circumstances: &Circumstances) -> Result<Export
 
 /// Returns whether the webhook of Istio takes a length.
 fn is_in_milliseconds(length: Duration) -> bool {
-    !length.is_zero() && length.subsec_nanos() % 1_000_000 == 0
+    !length.is_zero() && length.subsec_nanos().is_multiple_of(1_000_000)
 }
 
 /// The head of an object.

@@ -218,10 +218,10 @@ impl Window {
         if self.closed.insert(trace) {
             self.closed_order.push_back(trace);
         }
-        if self.closed_order.len() > MAX_CLOSED {
-            if let Some(oldest) = self.closed_order.pop_front() {
-                self.closed.remove(&oldest);
-            }
+        if self.closed_order.len() > MAX_CLOSED
+            && let Some(oldest) = self.closed_order.pop_front()
+        {
+            self.closed.remove(&oldest);
         }
     }
 

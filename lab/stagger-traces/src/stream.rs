@@ -232,10 +232,10 @@ impl<R> Bounded<R> {
             };
             self.state = state;
             rest = &rest[passed..];
-            if let Quotes::Inside(length) | Quotes::Escaped(length) = self.state {
-                if length > self.longest {
-                    return true;
-                }
+            if let Quotes::Inside(length) | Quotes::Escaped(length) = self.state
+                && length > self.longest
+            {
+                return true;
             }
         }
         false

@@ -202,9 +202,7 @@ impl ConfigFields {
         }
         // Nothing is left out: whatever cannot be built is a problem.
         let mut config = ServiceConfig::new(self.methods.iter().filter_map(MethodFields::build).collect())?;
-        if let Some(throttling) = &self.throttling
-            && let Some(throttling) = throttling.build()
-        {
+        if let Some(throttling) = self.throttling.as_ref().and_then(|throttling| throttling.build()) {
             config = config.with_throttling(throttling);
         }
         Ok(config)

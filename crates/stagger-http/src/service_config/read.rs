@@ -283,12 +283,10 @@ impl<'a> Reader<'a> {
     }
 
     fn duration(&mut self, member: Member<'a>) -> Option<Field<Duration>> {
-        if let Value::String(text) = member.value
-            && let Some(value) = parse_duration(text)
-        {
-            return Some(Field { path: member.path, value });
+        match member.value.as_str().and_then(parse_duration) {
+            Some(value) => Some(Field { path: member.path, value }),
+            None => self.refuse(member, "must be a duration in seconds, such as \"0.1s\""),
         }
-        self.refuse(member, "must be a duration in seconds, such as \"0.1s\"")
     }
 
     fn multiplier(&mut self, member: Member<'a>) -> Option<Field<f64>> {

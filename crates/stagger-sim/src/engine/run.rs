@@ -40,9 +40,10 @@ fn run_on_heap<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result
     let mut taken = 0_u64;
     let mut next_start = simulation.next_start(0);
     loop {
-        while let Some(start) = next_start
-            && events.peek().is_none_or(|Reverse(event)| start <= event.at())
-        {
+        while let Some(start) = next_start {
+            if events.peek().is_some_and(|Reverse(event)| event.at() < start) {
+                break;
+            }
             let (id, mut client) = (clients.len() as u32, simulation.new_client());
             events.extend(simulation.first_event(id, &mut client).map(|at| Reverse(Event::new(at, id))));
             clients.push(client);

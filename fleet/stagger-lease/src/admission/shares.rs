@@ -80,9 +80,7 @@ impl Shares {
     ) -> Option<ShareLease> {
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         let (lease, settling) = (timing.lease as i64, timing.period as i64 * 5 / 4);
-        if let Some(server) = self.servers.get(&id)
-            && server.number >= report.number
-        {
+        if self.servers.get(&id).is_some_and(|server| server.number >= report.number) {
             // Connections are not ordered: this report was overtaken.
             return None;
         }

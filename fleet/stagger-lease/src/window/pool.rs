@@ -75,9 +75,7 @@ impl Pool {
         now: u64,
     ) -> Option<WindowLease> {
         let now = now as i64;
-        if let Some(record) = self.records.get(&id)
-            && record.number >= report.number
-        {
+        if self.records.get(&id).is_some_and(|record| record.number >= report.number) {
             return None;
         }
         let slot_length = claim.limits.slot_length() as i64;
