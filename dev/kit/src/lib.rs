@@ -11,7 +11,7 @@
 //! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
 //! | [`User`], [`Postgres`], [`Mariadb`] | servers that refuse to run as root |
 //! | [`poll_times`], [`assert_uniform`] | poll a future by hand; check the distribution of random delays |
-//! | `World`, `explore`, `walk`, `assert_found`, with the feature `explore` | the states of a model; what a fault breaks |
+//! | `World`, `explore`, `walk`, `assert_found`, with the feature `explore` | a model's states; what breaks it |
 //! | `assert_published_schema`, with the feature `schema` | the schema of what is printed is the published one |
 //! | `PendingTimer`, `PanickingTimer`, with the feature `timers` | interrupt a call during a sleep; forbid sleeps |
 //!

@@ -229,6 +229,7 @@ impl Bucket {
             // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it
             // holds.
             state.outstanding = 0;
+            self.holders.forget_waiting();
         }
         state.take_reserve(capacity, is_settling);
         // Processes that were without the store have refilled their own shares since their leases ended, and report it

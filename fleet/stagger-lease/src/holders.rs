@@ -118,6 +118,11 @@ impl Holders {
         }
     }
 
+    /// Forgets who waits: without leases, those that have been killed would wait for ever, before all others.
+    pub(crate) fn forget_waiting(&mut self) {
+        self.waiting = Times::default();
+    }
+
     /// Renews the lease of a process, or ends it because the process leaves.
     pub(crate) fn renew(&mut self, id: u64, is_leaving: bool, timing: &Timing, now: i64) {
         if is_leaving {

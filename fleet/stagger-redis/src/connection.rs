@@ -205,10 +205,10 @@ fn reason(error: &RedisError) -> String {
         ErrorKind::AuthenticationFailed => "the store rejects the name or the password of the address",
         ErrorKind::Parse => "what answers at this address is not Redis",
         ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask) => {
-            "the store is a node of a cluster, and another node has the keys: use Fleet::cluster"
+            "the store is a node of a cluster, and another node has the keys: use Fleet::cluster, or one server"
         }
         ErrorKind::Server(ServerErrorKind::ReadOnly) => {
-            "the store is a replica, which takes no writes: use the address of its primary, or Fleet::sentinel"
+            "the store is a replica, which takes no writes: use the address of its primary"
         }
         ErrorKind::Server(ServerErrorKind::NoPerm) => {
             return format!("{}: allow the commands that the documentation of stagger-redis names", Outside(&text));

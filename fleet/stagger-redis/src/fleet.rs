@@ -165,7 +165,7 @@ impl Fleet {
     }
 
     /// Waits until the background task has ended: its last report hands all leases back, so that others have them at
-    /// once and not after four seconds. Drop all guards of the fleet before: while there is one, or a clone of the
+    /// once; otherwise they are lost. Drop all guards of the fleet before: while there is one, or a clone of the
     /// fleet, the task does not end. It takes as long as a reply, [`reply_limit`](FleetBuilder::reply_limit) at
     /// most, and nothing without a connection.
     ///

@@ -139,8 +139,8 @@ impl RetryMachine<'_> {
         Ok(permit)
     }
 
-    /// Starts the next attempt like [`begin`](Self::begin) for a call without guards, and is inlined into its caller: the
-    /// sibling of [`decide_unguarded`](Self::decide_unguarded).
+    /// Starts the next attempt like [`begin`](Self::begin) for a call without guards, and is inlined into its caller,
+    /// as [`decide_unguarded`](Self::decide_unguarded) is.
     ///
     /// # Errors
     /// [`StopReason::Deadline`] if the [deadline](Self::deadline) has passed.

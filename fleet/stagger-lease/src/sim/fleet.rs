@@ -202,18 +202,18 @@ impl Fleet {
         if let Some([from, until]) = self.faults.cut.filter(|[from, _]| at >= *from && !self.has_been_cut) {
             self.has_been_cut = true;
             // Their shares of the capacity and of the refill.
-            let (capacity, refilled) = self.limits(until - from);
+            let (capacity, refilled) = (self.audit.limits.capacity, self.audit.limits.refilled(until - from));
             let cut = self.members[..self.cut].iter().flatten();
             self.allowed += cut.map(|member| member.share(capacity + refilled)).sum::<u64>();
         }
         if let Some([from, until]) = self.faults.down.filter(|[from, _]| at >= *from && !self.has_been_down) {
             self.has_been_down = true;
             // The shares of processes beyond those that are known.
-            let (capacity, refilled) = self.limits(until - from);
+            let refilled = self.audit.limits.refilled(until - from);
             let members = || self.members.iter().flatten();
             self.allowed += members().map(|member| member.share(refilled)).sum::<u64>().saturating_sub(refilled);
             if self.faults.is_lost && members().any(Member::is_new) {
-                self.allowed += capacity;
+                self.allowed += self.audit.limits.capacity;
             }
         }
     }
@@ -224,12 +224,6 @@ impl Fleet {
             self.figures.local_max = self.figures.local_max.max(self.local);
             self.leased_at = (self.local == 0).then_some(at);
         }
-    }
-
-    /// Returns the capacity, and what is refilled in so many microseconds.
-    fn limits(&self, length: u64) -> (u64, u64) {
-        let limits = self.members.iter().flatten().next().map(|member| member.lease.limits);
-        limits.map_or((0, 0), |limits| (limits.capacity, limits.refilled(length)))
     }
 }
 
@@ -262,7 +256,8 @@ impl FleetRun for Fleet {
         let last_end = self.faults.last_end();
         let mut figures = self.figures;
         figures.overshoot = self.audit.overshoot();
-        figures.overshoot_bound = (self.allowed + self.audit.most_late()) as f64 / self.limits(0).0.max(1) as f64;
+        figures.overshoot_bound =
+            (self.allowed + self.audit.most_late()) as f64 / self.audit.limits.capacity.max(1) as f64;
         figures.restored = last_end.zip(self.leased_at).map(|(end, at)| Duration::from_micros(at.saturating_sub(end)));
         figures
     }

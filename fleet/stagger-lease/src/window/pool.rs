@@ -89,6 +89,7 @@ impl Pool {
             // The set of leases alone was evicted: nobody is known to hold anything, and each process claims what it
             // holds.
             state.outstanding = 0;
+            self.holders.forget_waiting();
         }
 
         // What the process says replaces what it has said before: a report that was lost is repaired by the next one.

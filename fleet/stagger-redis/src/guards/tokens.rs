@@ -24,8 +24,9 @@ const WHOLE: u64 = 1_000_000;
 /// second. A retry touches local atomics only; no call waits for the store or fails because of it. Leases count against
 /// the capacity, so the bound holds however many processes there are.
 ///
-/// Without the store, a process uses its share: the capacity and the refill divided by the number of processes, which
-/// is the expected number, or the largest that it has seen. The documentation of the [crate](crate#without-the-store)
+/// Without the store, a process uses its share: what it holds, at most its part of the capacity, and its part of the
+/// refill. They are divided by the number of processes, which is the expected one, or the largest that it has seen. A
+/// process that starts then begins with nothing. The documentation of the [crate](crate#without-the-store)
 /// has what may be exceeded then.
 ///
 /// Units: whole tokens. Clones share one lease, and so do all `SharedTokens` of a fleet with the same target. When the

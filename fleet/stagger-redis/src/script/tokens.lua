@@ -51,8 +51,12 @@ local function renew(bucket, leases, waiting, gone, from)
   -- After a gap all leases have ended, and yet their processes hold them: what was granted leaves no room for more until all have
   -- reported. What others held returns to nobody: whether it was spent, only the process knows.
   if not settling then outstanding = outstanding - end_leases(bucket, leases, waiting, gone) end
-  -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
-  if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
+  -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds. Those that have been killed
+  -- would wait for ever, before all others.
+  if redis.call('ZCARD', leases) == 0 then
+    outstanding = 0
+    redis.call('DEL', waiting)
+  end
 
   if not settling then
     tokens = math.min(capacity - outstanding, tokens + reserve)

@@ -62,7 +62,10 @@ local function renew_window(window, leases, waiting, gone, from)
 
   outstanding = outstanding - end_leases(window, leases, waiting, gone)
   -- The set alone was evicted: nobody is known to hold anything, and each process claims what it holds.
-  if redis.call('ZCARD', leases) == 0 then outstanding = 0 end
+  if redis.call('ZCARD', leases) == 0 then
+    outstanding = 0
+    redis.call('DEL', waiting)
+  end
 
   -- Slots of the process begin when they do: the youngest belongs to that of the report, and the second to that in which it ended.
   local function add(sign, first, second, its_calls, its_retries)

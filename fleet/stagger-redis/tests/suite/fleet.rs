@@ -97,7 +97,7 @@ fn f5_a_single_process_that_fails_has_nearly_the_whole_budget() {
 }
 
 /// Kills a process, and stops another for so many seconds.
-fn assert_leases_return_from_a_process_that_stops(length: f64) {
+fn assert_a_process_that_stops_leaves_its_room(length: f64) {
     let redis = Redis::start(&[]);
     let end = 2.0 + length;
     let mut workers = Workers::start(&redis.url(), end + 4.0, &EIGHT);
@@ -109,9 +109,9 @@ fn assert_leases_return_from_a_process_that_stops(length: f64) {
     let logs = workers.finish();
     let log = Log::sum(&logs);
     log.print();
-    // What both had spent since their last reports, at most their leases: an eighth of the bucket each.
+    // The stopped one may spend what it held, when the others have the room for it; the killed one took it along.
     assert!(log.overshoot(REFILL) <= f64::from(CAPACITY) / 4.0, "{}", log.overshoot(REFILL));
-    // The others have the whole refill once the leases have returned.
+    // The others have the whole refill once the leases have ended.
     let per_second = f64::from(REFILL) / f64::from(COST);
     let (others, without) = (Log::sum(&logs[2..]).between(6.0, end) as f64, end - 6.0);
     assert!(others >= 0.75 * without * per_second, "{others} in {without} seconds");
@@ -126,14 +126,14 @@ fn assert_leases_return_from_a_process_that_stops(length: f64) {
 }
 
 #[test]
-fn the_lease_of_a_killed_process_returns_and_a_stopped_one_spends_what_it_held() {
-    assert_leases_return_from_a_process_that_stops(6.0);
+fn a_killed_process_leaves_its_room_to_the_others_and_a_stopped_one_spends_what_it_held() {
+    assert_a_process_that_stops_leaves_its_room(6.0);
 }
 
 #[test]
 #[ignore = "takes half a minute: cargo nextest run -p stagger-redis --all-features --run-ignored only for_20_s"]
-fn the_lease_of_a_process_that_is_stopped_for_20_s_returns_and_it_spends_what_it_held() {
-    assert_leases_return_from_a_process_that_stops(20.0);
+fn a_process_that_is_stopped_for_20_s_leaves_its_room_and_spends_what_it_held() {
+    assert_a_process_that_stops_leaves_its_room(20.0);
 }
 
 #[test]

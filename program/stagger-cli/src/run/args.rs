@@ -133,11 +133,13 @@ pub(crate) struct RunArgs {
     /// attempt ends the run with the command's exit code. NAME is for the runs of this user on this machine which name
     /// it: a file in $XDG_RUNTIME_DIR/stagger, or else in the directory stagger-UID of temporary files; if it cannot be
     /// used, the run goes on without it, with a warning. redis://HOST/NAME (rediss:// with TLS, and with a database
-    /// redis://HOST/0/NAME) is for runs on any machine; if it does not answer, the run has its share of the refill, with a warning
+    /// redis://HOST/0/NAME) is for runs on any machine; if it does not answer, the run has its share of the refill, with
+    /// a warning
     #[arg(long, value_name = "NAME", value_parser = BudgetPlace::parse, help_heading = "Budget")]
     pub(crate) budget: Option<BudgetPlace>,
 
-    /// Number of runs at the same time that use the budget in Redis: without Redis, each uses that part of it
+    /// Number of runs at the same time that use the budget in Redis: without Redis, each has that part of its
+    /// refill
     #[arg(long, value_name = "N", value_parser = at_least_one, requires = "budget", help_heading = "Budget")]
     pub(crate) budget_processes: Option<NonZeroU32>,
 

@@ -152,7 +152,7 @@ impl Drop for FleetBudget {
     fn drop(&mut self) {
         if let Some(Open { budget, fleet, runtime, .. }) = self.open.take() {
             drop(budget);
-            // Without a reply the lease returns by itself.
+            // Without a reply, what it held is lost.
             let _ = runtime.block_on(async { timeout(LONGEST_END, fleet.close()).await });
             runtime.shutdown_background();
         }

@@ -157,8 +157,7 @@ impl SharedBudget {
             (Some(BudgetPlace::Store(address)), None) => {
                 return Err(CliError::usage(format_args!(
                     "--budget {} needs --budget-processes N, the number of runs at the same time: without the store, \
-                     each \
-                     uses that part of the budget",
+                     each has that part of the refill",
                     address.shown
                 )));
             }
