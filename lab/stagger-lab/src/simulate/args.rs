@@ -111,7 +111,7 @@ pub(crate) enum ScenarioKind {
     /// All clients lose their connections at once and reconnect to a server of limited capacity
     #[default]
     Reconnect,
-    /// Fluid model of `reconnect`: deterministic, and equally fast for any number of clients
+    /// Fluid model of `reconnect`: deterministic, and as fast for 67 million clients as for a thousand
     Fluid,
     /// A server under steady traffic stalls or rejects requests for a while: does it recover?
     Outage,

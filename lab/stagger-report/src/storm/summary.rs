@@ -106,13 +106,23 @@ fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {
         return Some(within_capacity(storm, &results));
     }
     let spread = stagger_terminal::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
+    let remedy = if is_spread_over(&row.policy, spec) {
+        "its spread keeps the first wave within the capacity on average; retries or chance add to it".to_owned()
+    } else {
+        format!("with a spread of {spread} or more, the first wave stays within the capacity on average")
+    };
     Some(format!(
-        "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
-         more, the first wave stays within the capacity on average",
+        "{} sends {} attempts in one second, but the capacity of the server is {}/s: {remedy}",
         policy_name(row),
         cell.text,
         stagger_terminal::plot::Unit::Count.label(spec.rate),
     ))
+}
+
+/// Returns whether the policy already has the spread that the fleet needs.
+fn is_spread_over(policy: &str, spec: &ReconnectSpec) -> bool {
+    let policy = policy.parse::<stagger_core::Policy>();
+    policy.is_ok_and(|policy| policy.spread().as_secs_f64() >= spec.clients as f64 / spec.rate)
 }
 
 /// Returns the sentence about policies that stay within the capacity in every second: what the worst 100 ms of them

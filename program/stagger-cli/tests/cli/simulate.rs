@@ -177,6 +177,16 @@ fn one_sweep_over_the_rate_finds_the_threshold_of_metastability() {
 }
 
 #[test]
+fn a_spread_that_the_policy_has_is_not_recommended() {
+    for (spread, says) in [(5, "with a spread of 6s or more"), (6, "its spread keeps the first wave within")] {
+        let policy = format!("exponential base=500ms cap=30s spread={spread}s max-attempts=inf");
+        let text = said(&mut simulate(&["--clients=3k", "--capacity=500/s", "--down=20s", "-p", &policy]));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(says) && text.contains("with a spread of") == (spread == 5), "{text}");
+    }
+}
+
+#[test]
 fn sweeps_cross_and_every_scenario_has_its_own_settings() {
     let sweep = ["--clients=100", "--sweep=down=0s,2s", "--sweep=base=1s,4s", "--sweep=capacity=50,100"];
     let document = json(&said(simulate(&sweep).arg("--json")));
