@@ -54,6 +54,7 @@ pub struct DeploymentContext {
     pub(super) budget: Option<Budgeted>,
     pub(super) retry_after: Option<Duration>,
     pub(super) backlog: Option<NonZeroU32>,
+    pub(super) down: Option<Duration>,
 }
 
 /// The purpose of the calls.
@@ -149,11 +150,22 @@ impl DeploymentContext {
         retry_after: Duration = Some(retry_after);
         /// Sets the number of requests that may queue at the server; further ones are rejected.
         backlog: NonZeroU32 = Some(backlog);
+        /// Sets the length of the outages that budgets and suggestions are simulated in: half of it, it, and twice as
+        /// long. Not set means 2 s, 15 s and a minute for calls, and none, a minute and ten minutes for a fleet.
+        down: Duration = Some(down);
     }
 
     /// Returns the names of the fields that are set, as the command line has them, such as `rps`.
     pub fn given(&self) -> impl Iterator<Item = &'static str> {
         Fact::ALL.into_iter().filter(|fact| fact.is_in(self)).map(Fact::name)
+    }
+
+    /// Returns the three lengths of outages to simulate: those around the given one, or else these.
+    pub(crate) fn outages_or(&self, usual: [Duration; 3]) -> [Duration; 3] {
+        match self.down {
+            Some(down) => [down / 2, down, down.saturating_mul(2)],
+            None => usual,
+        }
     }
 
     /// Returns whether callers wait for the result, who cannot be spread over seconds.
@@ -184,6 +196,7 @@ pub(super) enum Fact {
     AttemptTimeout,
     RetryAfter,
     Backlog,
+    Down,
     Tick,
     Layers,
     Idempotency,
@@ -191,7 +204,7 @@ pub(super) enum Fact {
 }
 
 impl Fact {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Purpose,
         Self::Clients,
         Self::Capacity,
@@ -202,6 +215,7 @@ impl Fact {
         Self::AttemptTimeout,
         Self::RetryAfter,
         Self::Backlog,
+        Self::Down,
         Self::Tick,
         Self::Layers,
         Self::Idempotency,
@@ -220,6 +234,7 @@ impl Fact {
             Self::AttemptTimeout => "attempt-timeout",
             Self::RetryAfter => "retry-after",
             Self::Backlog => "backlog",
+            Self::Down => "down",
             Self::Tick => "tick",
             Self::Layers => "layers",
             Self::Idempotency => "idempotent",
@@ -241,6 +256,7 @@ impl Fact {
             Self::AttemptTimeout => known.attempt_timeout = given.attempt_timeout,
             Self::RetryAfter => known.retry_after = given.retry_after,
             Self::Backlog => known.backlog = given.backlog,
+            Self::Down => known.down = given.down,
             Self::Tick => known.tick = given.tick,
             Self::Layers => known.layers = given.layers,
             Self::Idempotency => known.idempotency = given.idempotency,

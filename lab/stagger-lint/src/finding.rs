@@ -1,13 +1,14 @@
+use core::cell::{Cell, OnceCell};
 use core::fmt;
-use core::time::Duration;
 
 use stagger_core::Policy;
 
 use crate::DeploymentContext;
-use crate::analysis::{PolicyAnalysis, brief, scaled};
+use crate::analysis::{PolicyAnalysis, brief};
 use crate::change::Change;
 use crate::rule::{Diagnosis, FurtherFact, Rule, Severity, Simulation};
-use crate::rules::ALL;
+use crate::rules::{ALL, at_capacity};
+use crate::trial::{Aim, Trial};
 
 /// A problem that a rule has found in a policy or a log.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,10 +97,47 @@ impl fmt::Display for Suggestion {
 const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named above depend on each other";
 
 /// Checks a policy against all rules. Returns the findings, ordered by code.
+///
+/// If the size of the fleet or the load of the calls is known, so is the capacity, each suggestion has been simulated
+/// in three outages ([`DeploymentContext::down`]): that of a note makes neither attempts nor peak nor recovery more
+/// than a tenth worse, and that of a warning does not raise their product.
 #[must_use]
 pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
     let analysis = PolicyAnalysis::new(policy, context);
-    findings(policy, context).into_iter().filter_map(|unconfirmed| unconfirmed.confirmed(&analysis)).collect()
+    let trials = Trials::new(policy, context);
+    findings(policy, &trials, policy).into_iter().filter_map(|unconfirmed| unconfirmed.confirmed(&analysis)).collect()
+}
+
+/// Returns whether a rule warns of a policy, without the time that suggestions take.
+#[must_use]
+pub fn warns(policy: &Policy, context: &DeploymentContext) -> bool {
+    let analysis = PolicyAnalysis::new(policy, context);
+    let mut warnings = ALL.into_iter().filter(|rule| rule.severity() == Severity::Warning);
+    warnings.any(|rule| match (rule.check)(&analysis) {
+        Some(Diagnosis { simulation: Some(simulation), .. }) => simulation(&analysis).is_some(),
+        found => found.is_some(),
+    })
+}
+
+/// The outages in which suggestions are tried, which begin with the first one.
+struct Trials<'a> {
+    context: &'a DeploymentContext,
+    policy: Policy,
+    trial: OnceCell<Option<Trial<'a>>>,
+}
+
+impl<'a> Trials<'a> {
+    fn new(policy: &Policy, context: &'a DeploymentContext) -> Self {
+        Self { context, policy: *policy, trial: OnceCell::new() }
+    }
+
+    fn get(&self) -> Option<&Trial<'a>> {
+        self.trial.get_or_init(|| Trial::new(&self.policy, self.context)).as_ref()
+    }
+
+    fn allows(&self, aim: Aim, before: &Policy, after: &Policy) -> bool {
+        self.get().is_none_or(|trial| trial.allows(aim, before, after))
+    }
 }
 
 /// A finding without what takes long to compute.
@@ -123,25 +161,42 @@ impl Unconfirmed {
     }
 }
 
-fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
+/// Returns the findings. The changes of warnings are tried against `original`, the policy before any fix; those of
+/// notes against this one, so that they do not take back what a warning has changed.
+fn findings(policy: &Policy, trials: &Trials<'_>, original: &Policy) -> Vec<Unconfirmed> {
+    let context = trials.context;
     let found = all_found(policy, context);
-    let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
+    let before: Vec<&'static Rule> = found.iter().map(|(rule, _)| *rule).collect();
     let mut findings = Vec::new();
     for (rule, diagnosis) in found {
         let Diagnosis { facts, when_reported, simulation, changes, last_resort, advice } = diagnosis;
-        let mut change = best(rule, changes, policy, context, &before);
+        let reference = if rule.severity() == Severity::Warning { original } else { policy };
+        let search = Search { rule, policy, reference, trials, before: &before, refused: Cell::new(false) };
+        let mut change = search.best(changes);
         if let (None, Some(last_resort)) = (&change, last_resort) {
-            change = best(rule, vec![last_resort], policy, context, &before);
+            change = search.best(vec![last_resort]);
+        }
+        if change.is_none() && search.refused.get() && rule.severity() == Severity::Warning {
+            change = search.best(at_capacity(&PolicyAnalysis::new(policy, context)));
         }
         let mut parts = match &change {
-            Some((_, changed)) => costs(policy, changed, context),
+            Some((_, changed)) => costs(policy, changed, trials),
             None => Vec::new(),
         };
-        match advice {
-            Some(advice) => parts.push(advice),
-            None if change.is_none() => parts.push(NO_SINGLE_CHANGE.to_owned()),
-            None => {}
+        match trials.get() {
+            Some(trial) if change.is_none() && search.refused.get() => {
+                let said = match rule.severity() {
+                    Severity::Warning => "no change that was tried costs less",
+                    Severity::Note => {
+                        "each change that was tried makes attempts, peak or recovery more than a tenth worse"
+                    }
+                };
+                parts.push(format!("{said} in outages of {} (simulated)", trial.lengths()));
+            }
+            _ if change.is_none() && advice.is_none() => parts.push(NO_SINGLE_CHANGE.to_owned()),
+            _ => {}
         }
+        parts.extend(advice);
         let advice = if parts.is_empty() { None } else { Some(parts.join("; ")) };
         let finding = Finding { rule, facts, help: Suggestion { change, advice } };
         findings.push(Unconfirmed { finding, further: when_reported, simulation });
@@ -150,21 +205,25 @@ fn findings(policy: &Policy, context: &DeploymentContext) -> Vec<Unconfirmed> {
 }
 
 /// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings
-/// and fewer notes. Findings that remain cannot be fixed in the policy, or two rules contradict each other. Findings of
-/// rules in `allowed` are ignored.
+/// and fewer notes, and all of them together are worth it as each alone is. Findings that remain cannot be fixed in the
+/// policy, or two rules contradict each other. Findings of rules in `allowed` are ignored.
 #[must_use]
 pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> Policy {
+    let trials = Trials::new(policy, context);
     let mut latest = *policy;
     let mut open = count(&latest, context, allowed);
+    let mut aim: Option<Aim> = None;
     'improve: loop {
-        for Unconfirmed { finding, .. } in findings(&latest, context) {
+        for Unconfirmed { finding, .. } in findings(&latest, &trials, policy) {
             let Some(changed) = finding.help.policy() else { continue };
             if allowed.contains(&finding.rule) {
                 continue;
             }
             let left = count(changed, context, allowed);
-            if left < open {
-                (latest, open) = (*changed, left);
+            let of_rule = Aim::of(finding.rule);
+            let of_all = aim.map_or(of_rule, |aim| aim.and(of_rule));
+            if left < open && (aim.is_none() || trials.allows(of_all, policy, changed)) {
+                (latest, open, aim) = (*changed, left, Some(of_all));
                 continue 'improve;
             }
         }
@@ -192,82 +251,60 @@ fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule
     ALL.into_iter().filter_map(|rule| Some((rule, (rule.check)(&analysis)?))).collect()
 }
 
-/// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule (for a
-/// fleet of known size: no other warning).
-///
-/// A rule names changes, the best first. Each is applied, and all rules run again. So a suggestion always silences its
-/// rule, and no rule has to know the others.
-fn best(
-    rule: &Rule,
-    changes: Vec<Change>,
-    policy: &Policy,
-    context: &DeploymentContext,
-    before: &[&Rule],
-) -> Option<(Change, Policy)> {
-    let mut second = None;
-    // For a fleet of known size, a note is better than the attempts that a change without it would add.
-    let is_fleet = context.min_recovery_time().is_some() && !context.is_waited_for();
-    let matters = |rule: &Rule| !is_fleet || rule.severity() == Severity::Warning;
-    for (change, policy) in changes.into_iter().filter_map(|change| change.applied_to(policy)) {
-        let after = all_found(&policy, context);
-        if after.iter().any(|(found, _)| *found == rule) {
-            continue;
-        }
-        if after.iter().all(|(found, _)| before.contains(found) || !matters(found)) {
-            return Some((change, policy));
-        }
-        if second.is_none() {
-            second = Some((change, policy));
-        }
-    }
-    second
+/// The search for the change that silences a rule.
+struct Search<'a, 'c> {
+    rule: &'a Rule,
+    policy: &'a Policy,
+    /// The policy that a changed one is compared with.
+    reference: &'a Policy,
+    trials: &'a Trials<'c>,
+    /// The rules that apply before.
+    before: &'a [&'static Rule],
+    /// Whether the simulation refused a change that would have silenced the rule.
+    refused: Cell<bool>,
 }
 
-/// A difference above this factor is mentioned.
-const NOTICEABLE: f64 = 1.1;
+impl Search<'_, '_> {
+    /// Returns the first change after which the rule no longer applies and which the simulation allows, preferring one
+    /// that triggers no other rule (for a fleet of known size: no other warning).
+    ///
+    /// A rule names changes, the best first. Each is applied, and all rules run again. So a suggestion always silences
+    /// its rule, and no rule has to know the others.
+    fn best(&self, changes: Vec<Change>) -> Option<(Change, Policy)> {
+        let context = self.trials.context;
+        let mut second = None;
+        // For a fleet of known size, a note is better than the attempts that a change without it would add.
+        let is_fleet = context.min_recovery_time().is_some() && !context.is_waited_for();
+        let matters = |rule: &Rule| !is_fleet || rule.severity() == Severity::Warning;
+        for (change, changed) in changes.into_iter().filter_map(|change| change.applied_to(self.policy)) {
+            let after = all_found(&changed, context);
+            if after.iter().any(|(found, _)| *found == self.rule) {
+                continue;
+            }
+            if !self.trials.allows(Aim::of(self.rule), self.reference, &changed) {
+                self.refused.set(true);
+                continue;
+            }
+            if after.iter().all(|(found, _)| self.before.contains(found) || !matters(found)) {
+                return Some((change, changed));
+            }
+            if second.is_none() {
+                second = Some((change, changed));
+            }
+        }
+        second
+    }
+}
 
-/// The outages for which attempts are compared.
-const OUTAGES: [Duration; 3] = [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
-
-/// Returns what the change of a policy costs: a spread also delays the loss of a single connection, longer delays keep
-/// clients of a fleet away after the server has returned, and shorter ones make more attempts while it is down.
-fn costs(policy: &Policy, changed: &Policy, context: &DeploymentContext) -> Vec<String> {
+/// Returns what the change of a policy costs: a spread also delays the loss of a single connection, and what the
+/// simulation says.
+fn costs(policy: &Policy, changed: &Policy, trials: &Trials<'_>) -> Vec<String> {
     let mut costs = Vec::new();
     if changed.spread() > policy.spread() {
         costs.push(format!("it delays every single loss too: by {} on average", brief(changed.spread() / 2)));
     }
-    let before = PolicyAnalysis::new(policy, context);
-    let after = PolicyAnalysis::new(changed, context);
-    if after.window().is_some() {
-        costs.extend(returns_later(&before, &after));
-        costs.extend(more_attempts(&before, &after));
+    if let Some(trial) = trials.get() {
+        costs.extend(trial.costs(policy, changed));
     }
     costs
-}
-
-fn returns_later(before: &PolicyAnalysis<'_>, after: &PolicyAnalysis<'_>) -> Option<String> {
-    for (nth, (_, most)) in after.delays.iter().enumerate() {
-        let was = match before.delays.get(nth).or(before.delays.last()) {
-            Some((_, most)) => *most,
-            None => Duration::ZERO,
-        };
-        if *most > scaled(was, NOTICEABLE) {
-            return Some(format!("clients return up to {} after the server", brief(after.longest())));
-        }
-    }
-    None
-}
-
-fn more_attempts(before: &PolicyAnalysis<'_>, after: &PolicyAnalysis<'_>) -> Option<String> {
-    let (mut most, mut longest) = (0.0, Duration::ZERO);
-    for down in OUTAGES {
-        let times = (1.0 + after.retries_within(down)) / (1.0 + before.retries_within(down));
-        if times >= most {
-            (most, longest) = (times, down);
-        }
-    }
-    if most <= NOTICEABLE {
-        return None;
-    }
-    Some(format!("up to {most:.1} times as many attempts in an outage of {}", brief(longest)))
 }

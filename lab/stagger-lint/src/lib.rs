@@ -48,10 +48,12 @@ mod finding;
 pub mod log;
 mod rule;
 mod rules;
+mod stalls;
 #[cfg(feature = "toml")]
 pub mod system;
+mod trial;
 
 pub use context::{Budgeted, DeploymentContext, Estimate, Idempotency, Purpose, estimate};
 pub use file::{Edit, FileFinding, Fix, Place};
-pub use finding::{Finding, Suggestion, check, fix};
+pub use finding::{Finding, Suggestion, check, fix, warns};
 pub use rule::{Rule, Severity};

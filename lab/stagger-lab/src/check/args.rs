@@ -189,6 +189,11 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     backlog: Option<NonZeroU32>,
 
+    /// Length of an outage: budgets and suggestions are simulated in outages of half of it, of it, and twice as long
+    /// [default: stalls of 2s, 15s and 1m for calls; 0s, 1m and 10m for a fleet]
+    #[arg(long, value_name = "DUR", value_parser = length)]
+    down: Option<Duration>,
+
     /// Timer resolution [default: 1ms]
     #[arg(long, value_name = "DUR", value_parser = length)]
     tick: Option<Duration>,
@@ -226,6 +231,7 @@ impl From<&ContextArgs> for DeploymentContext {
         let known = args.attempt_timeout.into_iter().fold(known, Self::attempt_timeout);
         let known = args.retry_after.into_iter().fold(known, Self::retry_after);
         let known = args.backlog.into_iter().fold(known, Self::backlog);
+        let known = args.down.into_iter().fold(known, Self::down);
         let known = args.tick.into_iter().fold(known, Self::tick);
         let known = args.layers.into_iter().fold(known, Self::layers);
         let known = args.idempotent.into_iter().fold(known, Self::idempotency);

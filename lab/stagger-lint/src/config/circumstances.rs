@@ -108,7 +108,7 @@ fn refused(fact: Fact, given: &DeploymentContext, entry: &Entry) -> Option<&'sta
     }
     match fact {
         Fact::RetryAfter => Some("whether a system waits as long as a server asks is not read from its file"),
-        Fact::Clients | Fact::Capacity | Fact::Tick => None,
+        Fact::Clients | Fact::Capacity | Fact::Down | Fact::Tick => None,
         _ if entry.kind == EntryKind::Restart => Some("the file starts a process again, which is not a call"),
         Fact::AttemptTimeout if attempt_timeout(entry).is_some() => {
             Some("the file, or a default of the system, limits an attempt")

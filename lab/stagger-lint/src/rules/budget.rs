@@ -1,12 +1,9 @@
-use core::time::Duration;
-
-use stagger_core::text::Compact;
-use stagger_core::{Policy, Seed};
-use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
+use stagger_sim::outage::DefaultGuards;
 
 use crate::analysis::{PolicyAnalysis, brief, thousands};
-use crate::context::{Budgeted, DeploymentContext, Purpose};
+use crate::context::{Budgeted, Purpose};
 use crate::rule::{Diagnosis, Rule, Severity};
+use crate::stalls::{Stall, Stalls};
 
 pub(crate) static NO_BUDGET: Rule = Rule {
     code: "S016",
@@ -17,16 +14,19 @@ pub(crate) static NO_BUDGET: Rule = Rule {
                 call fails and every call retries",
     details: "Applies to more than 1,000 clients or 100 requests per second without a budget, and to a load that \
               exceeds the capacity if every attempt fails: a short stall can then sustain itself, because the server \
-              is busy with retries, which fail because it is busy. If load and capacity are known, stalls of 2 s and \
-              of a minute are simulated, without a budget and with each one, and the first with which the server \
-              recovers from both is recommended; a budget that admits as many retries as none is not. The simulation \
-              has as many processes as there are clients (10 if unknown), the queue that is given by `--backlog` (3 s \
-              of work if unknown), the attempt timeout (1 s if unknown), and the hint of `--retry-after`; a small \
-              system is simulated up to five times, and has to recover each time. Every process has the initial \
-              allowance of its budget, which adds up in a large fleet. `--budget=NAME` checks whether the budget in \
-              use suffices; `--budget` alone is accepted if every budget does. Does not apply to long-lived \
-              connections, where a spread and reservations serve the same purpose. See N. Bronson et al., \"Metastable \
-              Failures in Distributed Systems\", HotOS 2021, and the guide, \"Guards\".",
+              is busy with retries, which fail because it is busy. If load and capacity are known, stalls of 2 s, 15 s \
+              and a minute (or of the lengths around `--down`) are simulated without retries, without a budget and \
+              with each one. The rule then applies if the server stays down, or if the retries cost too much: it takes \
+              more than twice as long plus 5 s to recover as without retries, or more than 2 points more of the \
+              requests are lost, and some guard at least halves this excess. Of those guards, the one that loses the \
+              fewest requests is recommended. The simulation has as many processes as there are clients (10 if \
+              unknown), the queue that is given by `--backlog` (3 s of work if unknown), the attempt timeout (1 s if \
+              unknown), and the hint of `--retry-after`; a small system is simulated up to five times, and has to \
+              recover each time. Every process has the initial allowance of its budget, and they add up: with \
+              `Tokens::new()`, 200 processes may make 20,000 retries before the first is refused. `--budget=NAME` \
+              checks whether the budget in use suffices; `--budget` alone is accepted if every budget does. Does not \
+              apply to long-lived connections, where a spread and reservations serve the same purpose. See N. Bronson \
+              et al., \"Metastable Failures in Distributed Systems\", HotOS 2021, and the guide, \"Guards\".",
     check: no_budget,
 };
 
@@ -82,263 +82,168 @@ fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     ))
 }
 
-/// A budget that saves less than this share of the retries does not bind.
-const BINDS: f64 = 0.1;
+/// Number of attempts of a run that are fast enough for a lint.
+const ATTEMPTS: f64 = 800_000.0;
 
-/// Simulates stalls without a budget, with the one in use, and with each other one until the finding is clear:
+/// How much longer than without retries a recovery may take, as a multiple and in seconds, and how many more of the
+/// requests may be lost.
+const RECOVERY_TIMES: f64 = 2.0;
+const RECOVERY_PLUS: f64 = 5.0;
+const MORE_LOST: f64 = 0.02;
+/// The part of the excess that a guard may leave to be recommended.
+const LEFT: f64 = 0.5;
+
+/// What the stalls cost with some guards, beyond what they cost without retries.
+#[derive(Clone, Debug)]
+struct Cost {
+    guards: DefaultGuards,
+    stalls: Vec<Stall>,
+    /// The excess in multiples of what is tolerated, the largest of all stalls; infinite if the server stays down.
+    excess: f64,
+    /// The mean share of the requests that are lost.
+    lost: f64,
+}
+
+impl Cost {
+    fn new(guards: DefaultGuards, stalls: Vec<Stall>, without_retries: &[Stall]) -> Self {
+        let lost = stalls.iter().map(|stall| stall.lost).sum::<f64>() / stalls.len().max(1) as f64;
+        let mut excess = 0.0_f64;
+        for (stall, without) in stalls.iter().zip(without_retries) {
+            let [took, takes] = [stall, without].map(|stall| stall.recovery.as_secs_f64());
+            let tolerated = (RECOVERY_TIMES - 1.0) * takes + RECOVERY_PLUS;
+            excess = excess.max((took - takes) / tolerated).max((stall.lost - without.lost) / MORE_LOST);
+        }
+        if stalls.iter().any(|stall| stall.down > 0) {
+            excess = f64::INFINITY;
+        }
+        Self { guards, stalls, excess, lost }
+    }
+
+    fn is_down(&self) -> bool {
+        self.excess.is_infinite()
+    }
+
+    fn is_tolerated(&self) -> bool {
+        self.excess <= 1.0
+    }
+
+    /// Returns whether these guards leave at most half of the excess.
+    fn improves(&self, used: &Self) -> bool {
+        !self.is_down() && self.excess <= LEFT * used.excess
+    }
+
+    /// Returns the guards that lose least of those that improve on the ones in use.
+    fn best<'a>(used: &Self, others: &'a [Self]) -> Option<&'a Self> {
+        let improving = others.iter().filter(|cost| cost.improves(used));
+        improving.min_by(|one, other| one.lost.total_cmp(&other.lost).then(one.excess.total_cmp(&other.excess)))
+    }
+
+    /// Describes it: `tokens recovers after 18s, 9s and 31s, 4.2% lost`.
+    fn describe(&self, name: &str) -> String {
+        let recovered: Vec<String> =
+            self.stalls.iter().filter(|stall| stall.down == 0).map(|stall| brief(stall.recovery)).collect();
+        let fails = match self.stalls.last() {
+            Some(last) if last.down > 0 && last.down < last.runs => {
+                format!("stays down in {} of {} runs", last.down, last.runs)
+            }
+            Some(last) if last.down > 0 => "never recovers".to_owned(),
+            _ => return format!("{name} recovers after {}, {} lost", listed(&recovered), of_requests(self.lost)),
+        };
+        match recovered.len() {
+            0 => format!("{name} {fails}"),
+            1 => format!("{name} recovers after {} from the first and {fails} from the second", recovered[0]),
+            _ => format!("{name} recovers after {} from the first two and {fails} from the third", listed(&recovered)),
+        }
+    }
+}
+
+fn of_requests(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share.max(0.0))
+}
+
+fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// Simulates stalls without retries, without a budget, with the one in use, and with each other one if that costs too
+/// much:
 ///
 /// ```text
 /// budget in use       finding
-/// none                the first budget with which the server recovers, or that none suffices
-/// one by its name     nothing if the server recovers with it; otherwise as without one
-/// of unknown kind     nothing if the server recovers with every budget; otherwise the first with which it does
+/// none                what the retries cost, and the budget that loses least; nothing if it is tolerated
+/// one by its name     the same, of the retries that it lets through
+/// of unknown kind     nothing if every budget is tolerated; otherwise the one that loses least
 /// ```
 fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let found = no_budget(analysis)?;
-    let processes = match known.clients {
-        Some(clients) => u32::try_from(clients.get()).unwrap_or(u32::MAX),
-        None => PROCESSES,
-    };
-    let Some(stalls) = Stalls::new(policy, rates(analysis)?, processes, known) else {
+    let Some(stalls) = Stalls::new(policy, known, ATTEMPTS) else {
         return Some(found);
     };
-    let without = stalls.run(policy, DefaultGuards::None);
-    let retries = without.amplification - 1.0;
-    let mut tried = vec![DefaultGuards::None];
-    let mut outcomes = vec![without.describe("without a budget, the server")];
-    let used = match known.budget {
-        Some(Budgeted::Yes) if without.recovers() => return None,
-        Some(Budgeted::Yes) => None,
-        Some(Budgeted::With(guards)) => Some(guards),
-        None => Some(DefaultGuards::None),
-    };
-    match used {
-        None | Some(DefaultGuards::None) => {}
-        Some(used) => {
-            let outcome = stalls.run(policy, used);
-            if outcome.recovers() {
+    let once = policy.to_builder().max_attempts(1).build().ok()?;
+    let without_retries = stalls.run(&once, DefaultGuards::None);
+    let cost = |guards| Cost::new(guards, stalls.run(policy, guards), &without_retries);
+    let (unguarded, used) = match known.budget {
+        None | Some(Budgeted::With(DefaultGuards::None) | Budgeted::Yes) => (cost(DefaultGuards::None), None),
+        Some(Budgeted::With(guards)) => {
+            let used = cost(guards);
+            if used.is_tolerated() {
                 return None;
             }
-            tried.push(used);
-            outcomes.push(outcome.describe(used.name()));
+            (cost(DefaultGuards::None), Some(used))
         }
-    }
-    let mut recommended = None;
-    let mut all_suffice = used.is_none();
-    for guards in DefaultGuards::TRIED.into_iter().filter(|guards| Some(*guards) != used) {
-        // Whether an unnamed budget suffices is known only if every budget does.
-        if all_suffice && guards == DefaultGuards::Breaker {
-            return None;
-        }
-        let outcome = stalls.run(policy, guards);
-        let recovers = outcome.recovers();
-        let binds = !without.recovers() || outcome.amplification - 1.0 < retries * (1.0 - BINDS);
-        tried.push(guards);
-        outcomes.push(outcome.describe(guards.name()));
-        all_suffice &= recovers;
-        if recommended.is_none() && recovers && binds {
-            recommended = Some(guards);
-        }
-        if recommended.is_some() && !all_suffice {
-            break;
-        }
-    }
-    if recommended.is_none() && without.recovers() {
-        // Nothing is wrong, and no budget would change anything.
+    };
+    let is_unknown = known.budget == Some(Budgeted::Yes);
+    if used.is_none() && unguarded.is_tolerated() {
         return None;
     }
-    let lengths = STALLS_FOR.map(brief).join(" and ");
+    let in_use = used.as_ref().map(|used| used.guards);
+    let others = DefaultGuards::TRIED.into_iter().filter(|guards| Some(*guards) != in_use);
+    let others: Vec<Cost> = others.map(cost).collect();
+    let is_costly = |used: &Cost| !used.is_tolerated() && (used.is_down() || Cost::best(used, &others).is_some());
+    let applies = match &used {
+        Some(used) => is_costly(used),
+        // Whether an unnamed budget suffices is known only if every budget does.
+        None if is_unknown => others.iter().any(|cost| cost.guards != DefaultGuards::Breaker && is_costly(cost)),
+        None => is_costly(&unguarded),
+    };
+    if !applies {
+        return None;
+    }
+    let recommended = Cost::best(used.as_ref().unwrap_or(&unguarded), &others);
+    let baseline = Cost::new(DefaultGuards::None, without_retries.clone(), &without_retries);
+    let mut outcomes =
+        vec![baseline.describe("without retries, the server"), unguarded.describe("without a budget, it")];
+    let shown: Vec<&Cost> = used.iter().chain(&others).collect();
+    outcomes.extend(shown.iter().map(|cost| cost.describe(cost.guards.name())));
+    let tried: Vec<DefaultGuards> =
+        [DefaultGuards::None].into_iter().chain(shown.iter().map(|cost| cost.guards)).collect();
+    let lengths = listed(&stalls.lengths().map(brief));
     let size = if stalls.is_scaled() { ", in proportion," } else { "" };
     let many = thousands(u64::from(stalls.processes()));
     let of_processes = if many == "1" { "1 process".to_owned() } else { format!("{many} processes") };
     let what = format!("after stalls of {lengths}, simulated{size} with {of_processes}: {}", outcomes.join("; "));
-    let command = format!("simulated by: {}", stalls.command(policy, &tried));
-    let advice = match (recommended, used) {
-        (Some(guards), None) => format!(
+    let command = format!("simulated by: {}; without retries: the same with -n 1", stalls.command(policy, &tried));
+    let advice = match recommended {
+        Some(Cost { guards, .. }) if is_unknown => format!(
             "whether this budget suffices depends on its kind: share {} between all calls of a process, then pass \
              --budget={}",
             guards.rust_code(),
             guards.name()
         ),
-        (Some(guards), _) => format!(
+        Some(Cost { guards, .. }) => format!(
             "share one guard between all calls of a process: {} on their Retrier; then pass --budget={}",
             guards.rust_code(),
             guards.name()
         ),
-        (None, _) => "no budget or breaker with its default settings suffices at this load: fewer attempts, more \
-                      capacity, or settings that you have simulated"
+        None => "no budget or breaker with its default settings suffices at this load: fewer attempts, more \
+                 capacity, or settings that you have simulated"
             .to_owned(),
     };
     let facts = found.facts.into_iter().chain([what, command]).collect();
     Some(Diagnosis { facts, ..Diagnosis::default() }.advise(advice))
-}
-
-/// Stalls of a server under the load of a deployment: the outages that `stagger simulate outage` runs by default.
-#[derive(Clone, Copy, Debug)]
-struct Stalls {
-    scenarios: [OutageScenario; 2],
-    rate: f64,
-    capacity: f64,
-    processes: u32,
-    queue: u32,
-    timeout: Option<Duration>,
-    retry_after: Option<Duration>,
-    scaled: bool,
-    /// Runs with consecutive seeds: in a small system, chance decides whether one of them recovers.
-    runs: u64,
-}
-
-/// How long the server stalls: briefly, so that a budget still has its allowance, and longer than most retries take.
-const STALLS_FOR: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
-const BEGINS_AT: Duration = Duration::from_secs(20);
-const HORIZON: Duration = Duration::from_secs(200);
-/// Number of processes if it is not known, as in `stagger simulate outage`.
-const PROCESSES: u32 = 10;
-/// The queue of the server, in seconds of work.
-const QUEUE_SECONDS: f64 = 3.0;
-/// Number of attempts that are fast enough for a lint.
-const ATTEMPTS: f64 = 800_000.0;
-/// Runs of each stall, if they make no more attempts than this together. In a larger system chance decides less.
-const RUNS: u64 = 5;
-const ATTEMPTS_OF_RUNS: f64 = 200_000.0;
-/// Number of requests per second below which a smaller simulation says little.
-const LEAST_RATE: f64 = 20.0;
-/// Shortest time that an attempt takes: a round trip.
-pub(super) const ROUND_TRIP: f64 = 0.01;
-
-impl Stalls {
-    /// Creates the stalls. A load that takes too long to simulate is represented by a smaller one in proportion;
-    /// returns `None` if that would be too small.
-    fn new(policy: &Policy, (rate, capacity): (f64, f64), processes: u32, known: &DeploymentContext) -> Option<Self> {
-        let timeout = known.attempt_timeout;
-        let wait = policy.mean(1)?.as_secs_f64() + ROUND_TRIP;
-        let mut attempts_per_call = HORIZON.as_secs_f64() / wait;
-        if let Some(most) = policy.max_attempts() {
-            attempts_per_call = attempts_per_call.min(f64::from(most.get()));
-        }
-        let attempts = rate * HORIZON.as_secs_f64() * attempts_per_call;
-        let scale = (attempts / ATTEMPTS).max(1.0);
-        let (mut rate, mut capacity) = (rate, capacity);
-        if scale > 1.0 {
-            (rate, capacity) = (round(rate / scale), round(capacity / scale));
-            if rate < LEAST_RATE {
-                return None;
-            }
-        }
-        let processes = ((f64::from(processes) / scale).round() as u32).max(1);
-        let queue = match known.backlog {
-            Some(most) => f64::from(most.get()) / scale,
-            None => capacity * QUEUE_SECONDS,
-        };
-        let queue = queue.ceil().max(1.0) as u32;
-        let mut builder =
-            OutageScenario::builder(rate).capacity(capacity).queue(queue).processes(processes).horizon(HORIZON);
-        if let Some(timeout) = timeout {
-            builder = builder.timeout(timeout);
-        }
-        if let Some(hint) = known.retry_after {
-            builder = builder.retry_after(hint);
-        }
-        let [brief, long] = STALLS_FOR.map(|down| builder.outage(OutageKind::Stall, BEGINS_AT, down).build());
-        Some(Self {
-            scenarios: [brief.ok()?, long.ok()?],
-            rate,
-            capacity,
-            processes,
-            queue,
-            timeout,
-            retry_after: known.retry_after,
-            scaled: scale > 1.0,
-            runs: ((ATTEMPTS_OF_RUNS / attempts) as u64).clamp(1, RUNS),
-        })
-    }
-
-    /// Returns whether a smaller load represents the actual one.
-    const fn is_scaled(&self) -> bool {
-        self.scaled
-    }
-
-    const fn processes(&self) -> u32 {
-        self.processes
-    }
-
-    /// Simulates the stalls with these guards in each process, up to the first from which the server does not recover.
-    fn run(&self, policy: &Policy, guards: DefaultGuards) -> Outcome {
-        let mut outcome = Outcome { amplification: 0.0, recoveries: Vec::new(), failed: None };
-        for (nth, scenario) in self.scenarios.iter().enumerate() {
-            let seeds = (1..=self.runs).map(Seed::new);
-            let runs: Vec<_> = seeds.map(|seed| scenario.run(policy, |seed| guards.process(seed), seed)).collect();
-            if nth == 0 {
-                outcome.amplification = runs.iter().map(OutageFigures::amplification).sum::<f64>() / self.runs as f64;
-            }
-            let recoveries: Vec<Duration> = runs.iter().filter_map(OutageFigures::recovery).collect();
-            if recoveries.len() < runs.len() {
-                outcome.failed = Some((runs.len() - recoveries.len(), runs.len()));
-                break;
-            }
-            outcome.recoveries.push(recoveries.iter().sum::<Duration>() / recoveries.len() as u32);
-        }
-        outcome
-    }
-
-    /// Returns the command that simulates the same.
-    fn command(&self, policy: &Policy, guards: &[DefaultGuards]) -> String {
-        let names = guards.iter().map(|guards| guards.name()).collect::<Vec<_>>().join(",");
-        let mut command = format!(
-            "stagger simulate outage --rate {}/s --capacity {}/s --backlog {} --processes {}",
-            self.rate, self.capacity, self.queue, self.processes
-        );
-        if let Some(timeout) = self.timeout {
-            command += &format!(" --timeout {}", Compact(timeout));
-        }
-        if let Some(hint) = self.retry_after {
-            command += &format!(" --retry-after {}", Compact(hint));
-        }
-        let down = STALLS_FOR.map(|down| Compact(down).to_string()).join(",");
-        command += &format!(" --sweep down={down} --horizon {}", Compact(HORIZON));
-        if self.runs > 1 {
-            command += &format!(" --seeds {}", self.runs);
-        }
-        command + &format!(" --guards {names} -p '{policy}'")
-    }
-}
-
-/// What came of the stalls with the same guards.
-#[derive(Clone, Debug, PartialEq)]
-struct Outcome {
-    /// Attempts per call in the first stall.
-    amplification: f64,
-    /// The mean recoveries from the first stalls, up to the first from which the server does not recover in each run.
-    recoveries: Vec<Duration>,
-    /// In how many of the runs of that stall the server does not recover.
-    failed: Option<(usize, usize)>,
-}
-
-impl Outcome {
-    /// Returns whether the server recovers from all stalls.
-    fn recovers(&self) -> bool {
-        self.recoveries.len() == STALLS_FOR.len()
-    }
-
-    /// Describes it: `tokens recovers after 18s and 31s`.
-    fn describe(&self, name: &str) -> String {
-        let fails = match self.failed {
-            Some((failed, runs)) if failed < runs => format!("stays down in {failed} of {runs} runs"),
-            _ => "never recovers".to_owned(),
-        };
-        match &self.recoveries[..] {
-            [] => format!("{name} {fails}"),
-            [first] => {
-                format!("{name} recovers after {} from the first and {fails} from the second", brief(*first))
-            }
-            [first, second, ..] => format!("{name} recovers after {} and {}", brief(*first), brief(*second)),
-        }
-    }
-}
-
-/// Rounds to three digits.
-fn round(number: f64) -> f64 {
-    let unit = 10_f64.powi(number.log10().floor() as i32 - 2);
-    ((number / unit).round() * unit * 1e6).round() / 1e6
 }

@@ -175,10 +175,10 @@ pub(crate) static CAP_NEAR_BASE: Rule = Rule {
     rationale: "delays stop growing after a few retries, so a long outage receives as many attempts per second as a \
                 short one",
     details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries \
-              are allowed to reach it. A client makes about T / cap attempts in an outage of length T. Does not apply \
-              to a base of 10 s or more, whose delays are long from the first retry on, nor to a base of half the \
-              spread to the whole spread (S024) whose cap is at least twice the base, nor to a cap of twice clients / \
-              capacity, if they are known.",
+              are allowed to reach it. In a long outage of length T, a client makes about T / mean delay attempts: T / \
+              cap without jitter, 2 T / cap with full jitter. Does not apply to a base of 10 s or more, whose delays \
+              are long from the first retry on, nor to a base of half the spread to the whole spread (S024) whose cap \
+              is at least twice the base, nor to a cap of twice clients / capacity, if they are known.",
     check: cap_near_base,
 };
 

@@ -19,8 +19,8 @@ pub(crate) static SPREAD_TOO_SHORT: Rule = Rule {
     name: "spread-below-fleet",
     severity: Severity::Warning,
     title: "the first wave exceeds the server's capacity",
-    rationale: "backoff does not act on the first wave: clients that lose their connections together arrive faster \
-                than the server accepts them, and every rejected client retries",
+    rationale: "clients that lose their connections together arrive faster than the server accepts them, and every \
+                rejected client retries",
     details: "Applies if clients and capacity are known and the spread (without one, the interval of the first delay) \
               is shorter than clients / capacity, the time the server needs to accept each client once. Does not apply \
               to calls whose callers wait (interactive, serverless, near, far), which cannot be spread over seconds. \

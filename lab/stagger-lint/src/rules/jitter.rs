@@ -15,12 +15,14 @@ pub(crate) static NO_JITTER: Rule = Rule {
     name: "no-jitter",
     severity: Severity::Warning,
     title: "no jitter",
-    rationale: "clients that fail together retry together, every time, and the waves never flatten",
+    rationale: "clients that fail together retry together, every time: no later wave is wider than the first",
     details: "Applies if the delay before some retry, other than the first one and those at the cap, is the same for \
               every client: an interval of a single length. Exponential backoff without jitter makes as many \
               attempts as a constant delay of one second and takes many times as long, because its waves stay as \
-              narrow as they were. Does not apply to a single client (`clients` = 1). See M. Brooker, \"Exponential \
-              Backoff And Jitter\", AWS, 2015, and the table in the guide, \"Choosing a strategy\".",
+              narrow as the first. Does not apply to a single client (`clients` = 1), nor behind a spread of at least \
+              clients / capacity, if they are known: the first wave, and so each later one, is then as wide as the \
+              server needs. See M. Brooker, \"Exponential Backoff And Jitter\", AWS, 2015, and the table in the guide, \
+              \"Choosing a strategy\".",
     check: no_jitter,
 };
 
@@ -29,6 +31,9 @@ fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         return None;
     }
     let policy = analysis.policy;
+    if analysis.window().is_some_and(|window| policy.spread() >= window) {
+        return None;
+    }
     let is_equal = |(least, most): &(Duration, Duration)| least == most && !most.is_zero();
     let fact = if analysis.is_jittered() {
         let mut later = analysis.delays.iter().enumerate().skip(1);

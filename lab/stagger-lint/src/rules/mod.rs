@@ -14,6 +14,8 @@ mod no_effect;
 mod queue;
 pub(crate) mod system;
 
+use crate::analysis::PolicyAnalysis;
+use crate::change::Change;
 use crate::rule::Rule;
 
 /// The rules for policies, ordered by code.
@@ -78,6 +80,12 @@ static OF_CONFIGS: [&Rule; 15] = [
     &config::REJECTIONS_RETRIED,
     &config::RUNS_PILE_UP,
 ];
+
+/// Returns the changes with which a fleet of known size comes back at about the rate of the capacity.
+pub(crate) fn at_capacity(analysis: &PolicyAnalysis<'_>) -> Vec<Change> {
+    let Some(window) = analysis.window() else { return Vec::new() };
+    changes::at_capacity(analysis, window).into_iter().map(Change::Settings).collect()
+}
 
 impl Rule {
     /// Returns all rules, ordered by code: first those for policies (`S…`), then those for logs (`L…`), then those for

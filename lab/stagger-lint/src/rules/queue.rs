@@ -4,10 +4,11 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-use super::budget::{ROUND_TRIP, rates};
+use super::budget::rates;
 use crate::analysis::{PolicyAnalysis, brief, percent, round_up};
 use crate::context::Purpose;
 use crate::rule::{Diagnosis, Rule, Severity};
+use crate::stalls::ROUND_TRIP;
 
 pub(crate) static OVERLOAD: Rule = Rule {
     code: "S021",

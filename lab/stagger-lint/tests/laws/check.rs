@@ -1,10 +1,10 @@
-//! If `check` warns of nothing, the simulation of the same circumstances shows no storm.
+//! If `check` warns of nothing, the simulation of the same circumstances shows no storm, and retries cost little.
 
 use core::time::Duration;
 
 use stagger::{Jitter, Policy, Seed};
-use stagger_lint::{DeploymentContext, Severity};
-use stagger_sim::outage::DefaultGuards;
+use stagger_lint::DeploymentContext;
+use stagger_sim::outage::{DefaultGuards, OutageFigures};
 
 use super::circumstances::{Calls, Fleet};
 use super::draws::Draws;
@@ -13,7 +13,7 @@ use super::policies::{self, Delays};
 
 pub(crate) const LAW: Law = Law {
     name: "check",
-    statement: "if `check` does not warn, `simulate` of the same circumstances shows no storm",
+    statement: "if `check` does not warn, `simulate` of the same circumstances shows no storm, and retries cost little",
     share: 100,
     case,
 };
@@ -28,11 +28,7 @@ fn case(seed: Seed) -> Verdict {
 fn unwarned(draws: &mut Draws, context: &DeploymentContext, delays: Delays) -> Option<Policy> {
     let policy = policies::any(draws, delays);
     let policy = if draws.is(0.6) { stagger_lint::fix(&policy, context, &[]) } else { policy };
-    is_silent(&policy, context).then_some(policy)
-}
-
-fn is_silent(policy: &Policy, context: &DeploymentContext) -> bool {
-    stagger_lint::check(policy, context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
+    (!stagger_lint::warns(&policy, context)).then_some(policy)
 }
 
 const WARNED: Verdict = Verdict::Silent("check warns");
@@ -54,7 +50,8 @@ const DEVIATIONS: f64 = 3.0;
 const GAVE_UP: f64 = 0.001;
 
 fn fleet(draws: &mut Draws) -> Option<Verdict> {
-    let fleet = Fleet::draw(draws)?;
+    let mut fleet = Fleet::draw(draws)?;
+    fleet.told(draws);
     let window = fleet.window();
     let delays = Delays { shortest: 0.02, longest: (2.0 * window).clamp(1.0, 60.0) };
     let Some(policy) = unwarned(draws, &fleet.context, delays) else { return Some(WARNED) };
@@ -99,13 +96,17 @@ fn neighbors(policy: &Policy, window: f64) -> Vec<Policy> {
 }
 
 fn calls(draws: &mut Draws) -> Option<Verdict> {
-    let calls = Calls::draw(draws)?;
+    let mut calls = Calls::draw(draws)?;
+    calls.told(draws);
     let Some(policy) = unwarned(draws, &calls.context, Delays { shortest: 0.01, longest: 10.0 }) else {
         return Some(WARNED);
     };
     let seeds = [(); RUNS].map(|()| draws.seed());
     let is_storm = |policy: &Policy, budget, seed: &Seed| calls.run(policy, budget, *seed).is_metastable();
     if !is_storm(&policy, calls.budget, &seeds[0]) {
+        if let Some(costs) = costs(&calls, &policy, &seeds) {
+            return Some(Verdict::Broken(costs));
+        }
         return Some(Verdict::Held(if calls.budget == DefaultGuards::None {
             "calls, no guard"
         } else {
@@ -124,6 +125,57 @@ fn calls(draws: &mut Draws) -> Option<Verdict> {
         )),
         None => NO_NEIGHBOR,
     })
+}
+
+/// What the outage costs: the mean time until the server has recovered, in seconds, and the share of the calls that are
+/// lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    recovery: f64,
+    lost: f64,
+}
+
+impl Cost {
+    /// Returns `None` if the server does not recover in every run.
+    pub(crate) fn of(calls: &Calls, policy: &Policy, budget: DefaultGuards, seeds: &[Seed]) -> Option<Self> {
+        let runs: Vec<_> = seeds.iter().map(|seed| calls.run(policy, budget, *seed)).collect();
+        let count = runs.len() as f64;
+        let recoveries: Option<Vec<f64>> = runs.iter().map(|run| Some(run.recovery()?.as_secs_f64())).collect();
+        Some(Self {
+            recovery: recoveries?.iter().sum::<f64>() / count,
+            lost: 1.0 - runs.iter().map(OutageFigures::success_ratio).sum::<f64>() / count,
+        })
+    }
+
+    /// Returns the excess over another in multiples of what is tolerated: of twice as long plus 5 s, and of 2 points.
+    pub(crate) fn excess(self, without: Self) -> f64 {
+        let longer = (self.recovery - without.recovery) / (without.recovery + 5.0);
+        longer.max((self.lost - without.lost) / 0.02)
+    }
+}
+
+/// Returns what the retries cost, if it is too much and some guard halves it.
+fn costs(calls: &Calls, policy: &Policy, seeds: &[Seed]) -> Option<String> {
+    let once = policy.to_builder().max_attempts(1).build().ok()?;
+    if policy.max_attempts() == once.max_attempts() || policy.bounds(1).is_none() {
+        return None;
+    }
+    let without = Cost::of(calls, &once, DefaultGuards::None, seeds)?;
+    let used = Cost::of(calls, policy, calls.budget, seeds)?;
+    let excess = used.excess(without);
+    if excess <= 1.0 {
+        return None;
+    }
+    let halves = |guards: &DefaultGuards| {
+        let better = Cost::of(calls, policy, *guards, seeds);
+        better.is_some_and(|better| better.excess(without) <= 0.5 * excess)
+    };
+    let guards = DefaultGuards::TRIED.into_iter().find(halves)?;
+    Some(format!(
+        "retries cost {used:?}, without {without:?}, {} halves it; {}",
+        guards.name(),
+        calls.command(policy, calls.budget)
+    ))
 }
 
 /// Returns this policy with each guard, and with fewer attempts.

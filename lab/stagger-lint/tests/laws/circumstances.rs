@@ -56,6 +56,17 @@ impl Fleet {
         self.scenario.run(policy, seed)
     }
 
+    /// Tells `check` the length of the outage, or half of the time nothing. Returns the lengths that it says it
+    /// simulates.
+    pub(crate) fn told(&mut self, draws: &mut Draws) -> [Duration; 3] {
+        told(&mut self.context, self.down, draws, [0, 60, 600])
+    }
+
+    /// Returns the scenario with another outage, and at most this many clients.
+    pub(crate) fn with_outage(&self, down: Duration, most: u64) -> Option<ReconnectScenario> {
+        ReconnectScenario::of_fleet(u64::from(self.clients), self.capacity, down, most).build().ok()
+    }
+
     /// Returns the command that simulates it.
     pub(crate) fn command(&self, policy: &Policy) -> String {
         let (clients, capacity, down) = (self.clients, self.capacity, self.down);
@@ -65,6 +76,14 @@ impl Fleet {
              {down:?} -p '{policy}'"
         )
     }
+}
+
+fn told(context: &mut DeploymentContext, down: Duration, draws: &mut Draws, usual: [u64; 3]) -> [Duration; 3] {
+    if down.is_zero() || draws.is(0.5) {
+        return usual.map(Duration::from_secs);
+    }
+    *context = context.down(down);
+    [down / 2, down, down * 2]
 }
 
 /// Calls that arrive at processes with a guard each, and an outage of their server.
@@ -141,6 +160,23 @@ impl Calls {
         let scenario = hint.into_iter().fold(scenario, OutageScenarioBuilder::retry_after).build().ok()?;
         let rates = (rate, capacity);
         Some(Self { context, budget, rates, processes, queue, hint, down, kind, timeout, horizon, scenario })
+    }
+
+    /// Tells `check` the length of the outage, or half of the time nothing. Returns the lengths that it says it
+    /// simulates.
+    pub(crate) fn told(&mut self, draws: &mut Draws) -> [Duration; 3] {
+        told(&mut self.context, self.down, draws, [2, 15, 60])
+    }
+
+    /// Returns the same calls with another stall.
+    pub(crate) fn with_stall(&self, down: Duration) -> Option<Self> {
+        let after = AFTERWARD.max(Duration::from_secs_f64(WINDOWS * 100.0 / self.rates.0));
+        let horizon = BEGINS + down + after;
+        let (rate, capacity) = self.rates;
+        let scenario = OutageScenario::builder(rate).capacity(capacity).queue(self.queue).processes(self.processes);
+        let scenario = scenario.timeout(self.timeout).outage(OutageKind::Stall, BEGINS, down).horizon(horizon);
+        let scenario = self.hint.into_iter().fold(scenario, OutageScenarioBuilder::retry_after).build().ok()?;
+        Some(Self { down, kind: OutageKind::Stall, horizon, scenario, ..*self })
     }
 
     /// Simulates the outage with this guard in each process.

@@ -7,9 +7,9 @@ use super::systems::{GAINS, VERDICTS};
 use super::{check, help};
 
 #[test]
-fn what_check_does_not_warn_of_causes_no_storm() {
+fn what_check_does_not_warn_of_causes_no_storm_and_costs_little() {
     let words = [("a fleet, an outage", 8), ("a fleet, no outage", 3), ("calls, a guard", 8), ("calls, no guard", 2)];
-    check::LAW.assert_holds(100, 40, &words);
+    check::LAW.assert_holds_except(0.02, 210, 90, &words);
 }
 
 /// Storms of which `check` said nothing when it simulated only the stall of 2 s (120, 329), and when it did not know
@@ -23,9 +23,9 @@ fn storms_that_a_single_rule_finds_are_warned_of() {
 }
 
 #[test]
-fn help_of_check_makes_nothing_worse_that_it_does_not_say() {
-    let words = [("fix", 10), ("S004", 6), ("S023", 6), ("a budget", 2)];
-    help::LAW.assert_holds(160, 100, &words);
+fn help_of_check_makes_nothing_worse() {
+    let words = [("fix", 10), ("fix of calls", 3), ("S004", 6), ("S023", 6), ("calls", 10), ("a budget", 6)];
+    help::LAW.assert_holds(210, 120, &words);
 }
 
 #[test]

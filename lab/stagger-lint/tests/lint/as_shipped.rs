@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use stagger_core::{profile, profile::Profile};
-use stagger_lint::{DeploymentContext, Finding, check, fix};
+use stagger_lint::{DeploymentContext, Finding, Severity, check, fix};
 
 use super::support::{context, published};
 
@@ -119,6 +119,9 @@ fn all_clients_can_be_fixed() {
     let fleet = context(FLEET);
     for profile in &CLIENTS {
         let left = check(&fix(&profile.policy(), &fleet, &[]), &fleet);
-        assert!(left.is_empty(), "{}: {left:#?}", profile.name());
+        // A note that is left has no change that makes nothing worse.
+        let is_left =
+            |finding: &Finding| finding.rule().severity() == Severity::Note && finding.suggestion().policy().is_none();
+        assert!(left.iter().all(is_left), "{}: {left:#?}", profile.name());
     }
 }

@@ -40,31 +40,57 @@ fn outage(rate: f64, capacity: f64, processes: u32, budget: DefaultGuards, polic
 
 const CALL: &str = "exponential base=100ms cap=2s max-attempts=4";
 
+/// Returns the guards that S016 recommends.
+fn recommended(advice: &str) -> Option<DefaultGuards> {
+    DefaultGuards::TRIED.into_iter().find(|budget| advice.ends_with(&format!("--budget={}", budget.name())))
+}
+
+/// Returns the share of the calls that is lost in stalls of 2 s, 15 s and a minute, in the mean, if the server
+/// recovers.
+fn lost(calls: (f64, f64, u32), policy: &Policy, budget: DefaultGuards) -> Option<f64> {
+    let (rate, capacity, processes) = calls;
+    let mut lost = 0.0;
+    for down in [2, 15, 60] {
+        let scenario = OutageScenario::builder(rate).capacity(capacity).queue((3.0 * capacity) as u32);
+        let scenario = scenario.processes(processes).outage(OutageKind::Stall, 20 * SECOND, down * SECOND);
+        let scenario = scenario.horizon(200 * SECOND).build().unwrap();
+        let figures = scenario.run(policy, |seed| budget.process(seed), Seed::new(1));
+        figures.recovery()?;
+        lost += (1.0 - figures.success_ratio()) / 3.0;
+    }
+    Some(lost)
+}
+
+/// In the last case, each of 200 processes has an allowance of a hundred retries: with `Tokens`, a quarter of the calls
+/// is lost after the shortest stall, and none of the others loses more than 6 %.
 #[test]
-fn a_budget_is_recommended_only_if_the_server_recovers_with_it() {
-    for (clients, want) in [(10, DefaultGuards::Tokens), (5_000, DefaultGuards::Throttle)] {
-        let words = format!("rps=900/s capacity=1000/s clients={clients} for=near");
+fn the_budget_that_loses_least_is_recommended() {
+    for (rate, capacity, clients) in [(900.0, 1_000.0, 10), (900.0, 1_000.0, 5_000), (179.0, 300.0, 200)] {
+        let words = format!("rps={rate}/s capacity={capacity}/s clients={clients} for=near");
         let finding = finding(CALL, &words, "S016");
         let advice = finding.suggestion().advice().unwrap();
-        let said =
-            DefaultGuards::TRIED.into_iter().find(|budget| advice.contains(&format!("--budget={}", budget.name())));
-        assert_eq!(said, Some(want), "{advice}");
-        let recovery = outage(900.0, 1_000.0, clients, want, &policy(CALL)).unwrap();
-        let facts = finding.facts().join("\n");
-        assert!(facts.contains(&format!("{} recovers after {}s", want.name(), recovery.as_secs())), "{facts}");
+        let said = recommended(advice).unwrap_or_else(|| panic!("{advice}"));
+        let of = |budget| lost((rate, capacity, clients), &policy(CALL), budget);
+        let least = DefaultGuards::TRIED.into_iter().filter_map(of).fold(1.0, f64::min);
+        assert!(of(said).unwrap() < least + 0.005, "{advice}: {least}");
+        let facts = finding.facts().join("; ");
+        assert!(facts.contains(&format!("{:.1}% lost", 100.0 * of(said).unwrap())), "{facts}");
+        assert_eq!(found(CALL, &format!("{words} budget={}", said.name()), "S016"), None, "{words}");
     }
+    let tokens = finding(CALL, "rps=179/s capacity=300/s clients=200 for=near budget=tokens", "S016");
+    assert!(tokens.facts().join("; ").contains("tokens recovers after 51"), "{tokens:#?}");
 }
 
 /// At 90 % of the capacity, `Window::default()` adds a fifth to the load, which is then above the capacity.
 #[test]
 fn a_budget_that_does_not_help_is_reported() {
     let rates = "rps=270/s capacity=300/s clients=3 for=near";
-    for (budget, applies) in [("window", true), ("tokens", false), ("throttle", false), ("yes", true), ("no", true)] {
+    for (budget, applies) in [("window", true), ("tokens", true), ("throttle", false), ("yes", true), ("no", true)] {
         let found = found(CALL, &format!("{rates} budget={budget}"), "S016");
         assert_eq!(found.is_some(), applies, "{budget}: {found:#?}");
     }
-    // At half of the capacity every budget suffices.
-    assert_eq!(found(CALL, "rps=150/s capacity=300/s clients=3 for=near budget=yes", "S016"), None);
+    // At a third of the capacity every budget suffices.
+    assert_eq!(found(CALL, "rps=90/s capacity=300/s clients=3 for=near budget=yes", "S016"), None);
 }
 
 /// Each of 5,000 processes has the initial allowance of its budget, which none of them uses up.
@@ -87,8 +113,12 @@ fn a_stall_is_simulated_with_the_hint_of_the_server() {
         assert_eq!(run.recovery(), Some(after * SECOND), "{hint:?}");
         let hint = hint.map_or(String::new(), |hint| format!("hint={}s", hint.as_secs()));
         let words = format!("rps=900/s capacity=1000/s for=near backlog=500 {hint}");
-        let facts = finding(CALL, &words, "S016").facts().join("; ");
-        assert!(facts.contains(&format!("the server recovers after 0s and {after}s")), "{facts}");
+        // Without the hint, the retries cost nothing.
+        let found = found(CALL, &words, "S016");
+        assert_eq!(found.is_some(), after > 0, "{hint}");
+        let Some(found) = found else { continue };
+        let facts = found.facts().join("; ");
+        assert!(facts.contains("without a budget, it recovers after 0s") && facts.contains("and 25s"), "{facts}");
     }
 }
 
@@ -209,19 +239,23 @@ fn a_kept_up_connection_that_gives_up_is_found_with_the_time() {
 }
 
 #[test]
-fn a_shorter_cap_is_suggested_only_if_the_server_can_take_it() {
+fn a_shorter_cap_is_not_suggested_if_the_clients_would_make_more_attempts() {
     let fleet = "clients=60k capacity=1000/s for=reconnecting";
     let text = "exponential base=10s cap=5m spread=60s max-attempts=inf";
     let finding = finding(text, fleet, "S007");
-    assert_eq!(finding.suggestion().settings().as_deref(), Some("cap=2m"));
+    let advice = finding.suggestion().advice().unwrap();
+    assert!(finding.suggestion().policy().is_none() && advice.contains("more than a tenth worse"), "{advice}");
     let down = Duration::from_secs(600);
+    let attempts = |cap: &str| {
+        let policy = policy(&format!("exponential base=10s cap={cap} spread=60s max-attempts=inf"));
+        reconnect(&policy, 60_000, 1_000.0, down).attempts_per_client()
+    };
+    assert!(attempts("2m") > 1.1 * attempts("5m"));
     let peak = |policy: &Policy| {
         let figures = reconnect(policy, 60_000, 1_000.0, down);
         arrivals(&figures, down, down + 10 * SECOND) / 1_000.0
     };
-    let helped = peak(finding.suggestion().policy().unwrap());
-    assert!(helped < 1.2, "{helped}");
-    // A cap of one minute, which was suggested before, doubles the load on the server that returns.
+    // A cap of one minute doubles the load on the server that returns.
     assert!(peak(&policy("exponential base=10s cap=60s spread=60s max-attempts=inf")) > 1.5);
     assert_eq!(found("exponential base=10s cap=2m spread=60s max-attempts=inf", fleet, "S007"), None);
     assert!(found("exponential base=10s cap=2m spread=60s max-attempts=inf", "", "S007").is_some());
@@ -345,10 +379,7 @@ fn a_budget_that_suffices_only_for_a_short_stall_is_reported() {
     let facts = found.facts().join("; ");
     assert!(facts.contains("tokens recovers after 0s from the first and never recovers from the second"), "{facts}");
     let advice = found.suggestion().advice().unwrap();
-    let said = DefaultGuards::TRIED
-        .into_iter()
-        .find(|budget| advice.contains(&format!("--budget={}", budget.name())))
-        .unwrap();
+    let said = recommended(advice).unwrap();
     assert!(recovery(said, 60).is_some() && recovery(said, 2).is_some(), "{advice}");
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn context(text: &str) -> DeploymentContext {
             "budget" => known.budget(value.parse().unwrap()),
             "backlog" => known.backlog(value.parse().unwrap()),
             "hint" => known.retry_after(length()),
+            "down" => known.down(length()),
             _ => panic!("unknown key {key}"),
         }
     })
