@@ -14,6 +14,7 @@ mod laws {
     mod grid;
     mod help;
     mod law;
+    mod neighbors;
     mod own_profiles;
     mod policies;
     mod profiles;

@@ -59,7 +59,7 @@ pub struct AdviseArgs {
 
     /// Expected downtime of the server; 0s if clients lose their connections but the server stays available. Without
     /// it, the policy is chosen for downtimes of 0s, 5s, 30s, 2m and 10m together; for calls, and jobs with a deadline,
-    /// for those of at most half of their time
+    /// for those of at most half of their time. Judged as well: downtimes between these and up to a quarter beyond
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
     outage: Option<String>,
 

@@ -16,7 +16,7 @@ const SEED: u64 = 1;
 
 /// Returns the command that simulates the recommended policy in the outages of the advice.
 pub(super) fn disconnect(front: &ParetoFront, seed: u64) -> Option<String> {
-    let scenario = front.scenarios.first()?;
+    let scenario = &front.scenario;
     let mut words = words(&["stagger", "simulate"]);
     let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
     flag("--clients", scenario.clients().to_string());
@@ -25,7 +25,7 @@ pub(super) fn disconnect(front: &ParetoFront, seed: u64) -> Option<String> {
     if scenario.first_attempt() == FirstAttempt::Immediate {
         flag("--first-attempt", "immediate".to_owned());
     }
-    let outages: Vec<String> = front.outages.iter().map(|outage| Compact(*outage).to_string()).collect();
+    let outages: Vec<String> = front.best().by_outage.iter().map(|(outage, _)| Compact(*outage).to_string()).collect();
     match &outages[..] {
         [one] => flag("--down", one.clone()),
         several => flag("--sweep", format!("down={}", several.join(","))),
@@ -45,6 +45,7 @@ pub(super) fn guards(trial: &GuardTrial, policy: &Policy, seed: u64) -> Option<S
     flag("--rate", format!("{}/s", trial.rate));
     flag("--capacity", format!("{}/s", trial.capacity));
     flag("--backlog", trial.backlog.to_string());
+    flag("--start", Compact(trial.start).to_string());
     flag("--down", Compact(trial.stall).to_string());
     flag("--horizon", Compact(trial.horizon).to_string());
     if trial.guards != DefaultGuards::None {

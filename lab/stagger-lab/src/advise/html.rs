@@ -23,6 +23,9 @@ pub(super) fn page(advice: &Advice, json: &str, seed: u64, command: &str) -> Res
             escaped(&policy.to_string())
         ));
     }
+    for text in report::warnings(advice) {
+        out.push_str(&format!("<p>{}.</p>\n", escaped(&text)));
+    }
     out.push_str("<section>\n<h2>Reasons</h2>\n<dl>\n");
     for reason in advice.reasons() {
         let answer = reason.answer.as_deref().unwrap_or("not specified");
@@ -55,7 +58,7 @@ fn answer(advice: &Advice) -> String {
     if let Some(front) = advice.front() {
         let best = &front.best().predicted;
         let [peak, recovery, attempts, _] = figures(best);
-        let worst = match front.outages.len() {
+        let worst = match front.best().by_outage.len() {
             1 => String::new(),
             several => format!(" (the worst of {several} outages)"),
         };

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use stagger_core::Policy;
+use stagger_lint::Finding;
 use stagger_lint::advise::{
     Advice, Candidate, GuardFigures, GuardTrial, ParetoFront, Prediction, Recommendation, rust_code,
 };
@@ -27,9 +28,12 @@ struct Document<'a> {
     /// Recommended guards for the retries of all calls of a process together, as in `simulate outage --guards`:
     /// `tokens`, `window`, `success-rate`, `breaker`. Empty if none is needed, or if none could be simulated.
     guards: Vec<&'static str>,
-    /// The simulation that the guards were chosen by; null unless the capacity and more than 1,000 clients are known,
-    /// and for long-lived connections.
+    /// An outage under steady traffic, which the guards were chosen by; null unless policies were simulated, and for
+    /// long-lived connections. Guards are tried for more than 1,000 clients.
     guard_trial: Option<GuardTrialEntry>,
+    /// What `check` warns of in the policy with the guards. Empty unless there is no policy without a warning, or
+    /// nothing could be simulated.
+    warnings: Vec<WarningEntry>,
     /// The answers that led to the recommendation, in the order of the questions.
     reasons: Vec<ReasonEntry<'a>>,
     /// Simulated policies; null unless the number of clients, at least ten, and the capacity of their server are known.
@@ -63,6 +67,20 @@ struct ReasonEntry<'a> {
     conclusion: &'a str,
 }
 
+/// A warning of `check`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WarningEntry {
+    /// Code of the rule: `S016`.
+    rule: &'static str,
+    /// Name of the rule.
+    name: &'static str,
+    /// What the rule has found.
+    facts: Vec<String>,
+    /// How to fix it.
+    help: String,
+}
+
 /// A server that stalls, with the policy alone and with the recommended guards in each client.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -75,6 +93,8 @@ struct GuardTrialEntry {
     capacity: f64,
     /// Number of requests that may queue at the server.
     backlog: u32,
+    /// Start of the stall.
+    start_s: f64,
     /// Length of the stall.
     stall_s: f64,
     /// End of the simulation, from its start.
@@ -114,7 +134,8 @@ struct FrontEntry {
     tried_policies: usize,
     /// Lower bound of the time from the end of the outage until all clients have recovered, for any policy.
     min_recovery_s: f64,
-    /// The outages that were simulated: the given one, or all usual ones.
+    /// The outages that every policy was judged on: the given one or all usual ones, others between them, and others up
+    /// to a quarter beyond the longest.
     outages_s: Vec<f64>,
     /// What was searched.
     searched: String,
@@ -137,11 +158,11 @@ struct CandidateEntry {
     /// Time from the end of the outage until 99 % of the clients have recovered, the longest of all outages; null if
     /// they never do.
     recovered_p99_s: Option<f64>,
-    /// Mean number of attempts per client, over all outages.
+    /// Mean number of attempts per client, over the outages that every policy was judged on.
     attempts_per_client: f64,
     /// Share of the clients that recover, the smallest of all outages.
     recovered_ratio: f64,
-    /// The same figures for each of the outages.
+    /// The same figures for each of the outages, and for those just after attempts of this policy.
     by_outage: Vec<OutageEntry>,
 }
 
@@ -182,6 +203,7 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
         policy: advice.policy().map(policy_text).transpose()?,
         guards: Some(guards).filter(|guards| *guards != DefaultGuards::None).map(|it| it.name()).into_iter().collect(),
         guard_trial: advice.guard_trial().map(|trial| guard_trial_entry(trial, advice.policy(), seed)),
+        warnings: advice.warnings().iter().map(warning_entry).collect(),
         reasons: reasons.collect(),
         pareto_front: advice.front().map(|front| front_entry(front, seed)),
         seed,
@@ -223,6 +245,7 @@ fn guard_trial_entry(trial: &GuardTrial, policy: Option<&Policy>, seed: u64) -> 
         rate: trial.rate,
         capacity: trial.capacity,
         backlog: trial.backlog,
+        start_s: trial.start.as_secs_f64(),
         stall_s: trial.stall.as_secs_f64(),
         horizon_s: trial.horizon.as_secs_f64(),
         runs: trial.runs,
@@ -232,8 +255,13 @@ fn guard_trial_entry(trial: &GuardTrial, policy: Option<&Policy>, seed: u64) -> 
     }
 }
 
+fn warning_entry(found: &Finding) -> WarningEntry {
+    let (rule, help) = (found.rule(), found.suggestion().to_string());
+    WarningEntry { rule: rule.code(), name: rule.name(), facts: found.facts().to_vec(), help }
+}
+
 fn front_entry(front: &ParetoFront, seed: u64) -> FrontEntry {
-    let outage = |(outage, predicted): (&core::time::Duration, &Prediction)| OutageEntry {
+    let outage = |(outage, predicted): &(core::time::Duration, Prediction)| OutageEntry {
         outage_s: outage.as_secs_f64(),
         peak_1s: predicted.peak_second,
         recovered_p99_s: predicted.recovery.map(|recovery| recovery.as_secs_f64()),
@@ -247,7 +275,7 @@ fn front_entry(front: &ParetoFront, seed: u64) -> FrontEntry {
         recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
         attempts_per_client: candidate.predicted.attempts_per_client,
         recovered_ratio: candidate.predicted.recovered_ratio,
-        by_outage: front.outages.iter().zip(&candidate.by_outage).map(outage).collect(),
+        by_outage: candidate.by_outage.iter().map(outage).collect(),
     };
     FrontEntry {
         simulated_clients: front.simulated_clients,

@@ -50,6 +50,20 @@ pub(super) fn commands_shown(advice: &Advice, policy: &Policy, seed: u64) -> Vec
     shown
 }
 
+/// Returns what `check` warns of in the advice, and why it is the advice all the same.
+pub(super) fn warnings(advice: &Advice) -> Vec<String> {
+    let why = match advice.front() {
+        None => "nothing was simulated that could help",
+        Some(front) if front.is_clean => "no guard that was tried helps",
+        Some(_) => "it warns of every policy that was tried",
+    };
+    let told = advice.warnings().iter().map(|found| {
+        let (rule, help) = (found.rule(), found.suggestion());
+        format!("check warns: {} {}: {}; {why}: {help}", rule.code(), rule.name(), rule.title())
+    });
+    told.collect()
+}
+
 /// Returns the advice as text for a terminal.
 pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Result<String, CliError> {
     let mut out = paragraph(verdict(advice), "", options);
@@ -59,6 +73,9 @@ pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Resu
     if advice.guards() != DefaultGuards::None {
         let text = format!("  guarded in each process by {}", advice.guards().name());
         out.push_str(&paragraph(&text, "  ", options));
+    }
+    for text in warnings(advice) {
+        out.push_str(&paragraph(&format!("  {text}"), "    ", options));
     }
     out.push_str("\nreasons\n");
     for reason in advice.reasons() {
@@ -81,7 +98,8 @@ pub(super) fn report(advice: &Advice, seed: u64, options: RenderOptions) -> Resu
         let shown = commands_shown(advice, policy, seed);
         if !shown.is_empty() {
             out.push_str(&format!(
-                "\nsimulated by (--json has all figures; its t99_s includes the outage)\n{}",
+                "\nsimulated by (--json has all figures; its t99_s includes the outage, recovered \
+                 is connected / clients)\n{}",
                 indented(&shown.join("\n"))
             ));
         }
@@ -101,12 +119,14 @@ pub(super) fn guard_text(trial: &GuardTrial) -> String {
         format!("{state} {}", succeed(figures))
     };
     let start = format!(
-        "  guards: at {:.0}% load, after a stall of {}, a server of such clients {} without guards",
+        "  steady traffic: at {:.0}% load, after a stall from {} to {}, a server of such clients {} without guards",
         100.0 * trial.rate / trial.capacity,
-        Compact(trial.stall),
+        Compact(trial.start),
+        Compact(trial.start.saturating_add(trial.stall)),
         told(&trial.without)
     );
     match trial.guards {
+        DefaultGuards::None if !trial.tried => start,
         DefaultGuards::None if trial.without.is_recovered() => {
             format!("{start}, and no default budget or breaker in each client improves that by 2% of the requests")
         }
@@ -119,11 +139,11 @@ pub(super) fn guard_text(trial: &GuardTrial) -> String {
 }
 
 fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
-    let several = front.outages.len() > 1;
     let best = front.best();
+    let several = best.by_outage.len() > 1;
     let mut out = String::new();
     if several {
-        let rows = front.outages.iter().zip(&best.by_outage).map(|(outage, predicted)| {
+        let rows = best.by_outage.iter().map(|(outage, predicted)| {
             let mut row = vec![Compact(*outage).to_string()];
             row.extend(figures(predicted));
             row

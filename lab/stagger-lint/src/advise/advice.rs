@@ -4,12 +4,13 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::evaluator::Evaluator;
-use super::guard_trial::{GuardTrial, try_guards};
+use super::guard_trial::{GuardTrial, Tried, try_guards};
+use super::lengths::judged;
 use super::pareto_front::Objective;
-use super::search::{Limits, Search};
+use super::search::{Limits, Search, Warned};
 use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question, Reason, Recommendation};
-use crate::{Budgeted, DeploymentContext};
+use crate::{Budgeted, DeploymentContext, Finding, Severity, check};
 use stagger_sim::Progress;
 use stagger_sim::ScenarioError;
 use stagger_sim::outage::DefaultGuards;
@@ -23,6 +24,7 @@ pub struct Advice {
     policy: Option<Policy>,
     trial: Option<GuardTrial>,
     front: Option<ParetoFront>,
+    warnings: Vec<Finding>,
 }
 
 impl Advice {
@@ -50,8 +52,9 @@ impl Advice {
         self.trial.map_or(DefaultGuards::None, |trial| trial.guards)
     }
 
-    /// Returns the simulation that the guards were chosen by; `None` unless the capacity and more than 1,000 clients
-    /// are known. Long-lived connections have no guards, because a process with one connection never exhausts them.
+    /// Returns an outage under steady traffic, which begins later than the calls, and which the guards were chosen by;
+    /// `None` unless there is a [`front`](Self::front). Guards are tried for more than 1,000 clients. Long-lived
+    /// connections have neither, because a process with one connection never exhausts a guard.
     #[must_use]
     pub const fn guard_trial(&self) -> Option<&GuardTrial> {
         self.trial.as_ref()
@@ -62,6 +65,13 @@ impl Advice {
     #[must_use]
     pub const fn front(&self) -> Option<&ParetoFront> {
         self.front.as_ref()
+    }
+
+    /// Returns what [`check`] warns of in this policy with these guards, told the same facts. Empty unless there is no
+    /// policy without a warning, or nothing could be simulated.
+    #[must_use]
+    pub fn warnings(&self) -> &[Finding] {
+        &self.warnings
     }
 }
 
@@ -75,14 +85,14 @@ impl Advice {
 /// above a billion.
 pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
     if let Some((recommendation, reason)) = answers.no_retry_reason() {
-        return Ok(Advice { recommendation, reasons: vec![reason], policy: None, trial: None, front: None });
+        let reasons = vec![reason];
+        return Ok(Advice { recommendation, reasons, policy: None, trial: None, front: None, warnings: Vec::new() });
     }
     let space = SearchSpace::for_purpose(answers.context.purpose);
-    let deadline = if space.is_long_lived() { None } else { answers.context.deadline };
     let limits = Limits {
         min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
-        max_elapsed: deadline,
-        patience: if deadline.is_some() { None } else { space.patience },
+        max_elapsed: time_of_call(answers, &space),
+        patience: if answers.context.deadline.is_some() { None } else { space.patience },
     };
     let front = front(answers, &space, limits, seed, progress)?;
     let policy = match &front {
@@ -90,16 +100,31 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
         None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
     };
     let mut reasons = answers.reasons(&space);
-    let trial = match fleet(answers) {
-        Some((clients, capacity)) if clients > Answers::MANY && !space.is_long_lived() => {
-            try_guards(clients, capacity, &policy, seed, progress)?
+    let warnings = |guards: Option<Budgeted>| warnings(&policy, facts(answers, &space, guards));
+    let trial = match (fleet(answers), &front) {
+        (Some((clients, capacity)), Some(front)) if !space.is_long_lived() => {
+            let longest = asked(answers, &space).into_iter().max().unwrap_or_default();
+            let tried = match warnings(None).len() > warnings(Some(Budgeted::Yes)).len() {
+                _ if clients <= Answers::MANY => Tried::None,
+                true => Tried::NoWorse,
+                false => Tried::Better,
+            };
+            try_guards(clients, capacity, &front.best().policy, longest, tried, seed, progress)?
         }
         _ => None,
     };
     if let Some(front) = &front {
         amend(&mut reasons, answers, &space, front);
     }
-    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), trial, front })
+    let guards = trial.map(|trial| trial.guards).filter(|guards| *guards != DefaultGuards::None);
+    let warnings = warnings(guards.map(Budgeted::With));
+    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), trial, front, warnings })
+}
+
+/// Returns the time that a call or job has, if its deadline is known. That of a connection begins with the end of the
+/// outage.
+fn time_of_call(answers: &Answers, space: &SearchSpace) -> Option<Duration> {
+    if space.is_long_lived() { None } else { answers.context.deadline }
 }
 
 /// The share of served calls below which the advice says that no policy serves them all.
@@ -123,9 +148,11 @@ fn amend(reasons: &mut [Reason], answers: &Answers, space: &SearchSpace, front: 
             "no evaluated policy recovers in time; this is the recommendation without a deadline".into()
         });
     }
-    if answers.outage.is_none() {
-        conclude(Question::Outage, &|_| outages_text(&front.outages, space));
-    }
+    conclude(Question::Outage, &|known| match answers.outage {
+        Some(_) if front.outages.len() > 1 => format!("{known}; {}", judged_text(front)),
+        Some(_) => known.to_owned(),
+        None => outages_text(&asked(answers, space), space, front),
+    });
     let policy = &front.best().policy;
     let (subject, delay) = match (space.is_call(), space.is_long_lived()) {
         (true, _) => ("a call that fails alone", policy.mean(1)),
@@ -164,16 +191,23 @@ fn fits_in_time(answers: &Answers, space: &SearchSpace, front: &ParetoFront) -> 
     longest.saturating_add(front.min_recovery_time) <= limit.saturating_add(Duration::from_secs(1))
 }
 
+/// Returns which other outages than those asked for the policies were judged on.
+fn judged_text(front: &ParetoFront) -> String {
+    let longest = front.outages.iter().max().copied().unwrap_or_default();
+    format!(
+        "judged on others up to {} too, and just after the attempts of each policy; the figures are the worst of them, \
+         and the mean number of attempts",
+        Compact(longest)
+    )
+}
+
 /// Returns which outages were simulated because none was given.
-fn outages_text(outages: &[Duration], space: &SearchSpace) -> String {
+fn outages_text(outages: &[Duration], space: &SearchSpace, front: &ParetoFront) -> String {
     let list: Vec<_> = outages.iter().map(|outage| Compact(*outage).to_string()).collect();
     let subject = if space.is_call() { "call" } else { "job" };
     let mut text = match &list[..] {
         [one] => format!("simulated an outage of {one}"),
-        all => {
-            let all = all.join(", ");
-            format!("simulated outages of {all}; the figures are the worst of them, and the mean number of attempts")
-        }
+        all => format!("simulated outages of {}; {}", all.join(", "), judged_text(front)),
     };
     if list.len() < USUAL_OUTAGES.len() {
         text.push_str(&format!("; a {subject} that gives up in time does not outlast longer ones"));
@@ -190,9 +224,9 @@ const USUAL_OUTAGES: [Duration; 5] = [
     Duration::from_secs(600),
 ];
 
-/// Returns the outages to simulate. Of the usual ones, a call or job that is given up earlier is simulated only in
-/// those that leave half of its time.
-fn outages(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
+/// Returns the outages to be prepared for. Of the usual ones, a call or job that is given up earlier is simulated only
+/// in those that leave half of its time.
+fn asked(answers: &Answers, space: &SearchSpace) -> Vec<Duration> {
     if let Some(outage) = answers.outage {
         return vec![outage];
     }
@@ -209,14 +243,19 @@ fn fleet(answers: &Answers) -> Option<(u64, f64)> {
     Some((answers.context.clients?.get(), answers.context.capacity?.get()))
 }
 
-/// Returns what a policy must suit: the other facts concern every policy alike, or have reasons of their own.
-fn context_of_fleet(known: &DeploymentContext) -> DeploymentContext {
-    DeploymentContext {
-        purpose: known.purpose,
-        clients: known.clients,
-        capacity: known.capacity,
-        ..DeploymentContext::default().budget(Budgeted::Yes)
-    }
+/// Returns the facts that `check` is told, with these guards. A connection's deadline begins with the end of the
+/// outage, that of a call with its start, which is the one that `check` knows.
+fn facts(answers: &Answers, space: &SearchSpace, budget: Option<Budgeted>) -> DeploymentContext {
+    let DeploymentContext { purpose, clients, capacity, idempotency, .. } = answers.context;
+    let deadline = time_of_call(answers, space);
+    DeploymentContext { purpose, clients, capacity, idempotency, deadline, budget, ..DeploymentContext::default() }
+}
+
+/// Returns what `check` warns of.
+fn warnings(policy: &Policy, facts: DeploymentContext) -> Vec<Finding> {
+    let mut found = check(policy, &facts);
+    found.retain(|finding| finding.rule().severity() == Severity::Warning);
+    found
 }
 
 fn front(
@@ -232,17 +271,22 @@ fn front(
     }
     // A connection waits before its first attempt, a call does not.
     let first_attempt = if space.is_long_lived() { FirstAttempt::AfterDelay } else { FirstAttempt::Immediate };
-    let outages = outages(answers, space);
-    let longest = outages.iter().max().copied().unwrap_or_default();
-    let evaluator = Evaluator::new(clients, capacity, outages, first_attempt, seed)?;
+    let asked = asked(answers, space);
+    let longest = asked.iter().max().copied().unwrap_or_default();
+    // Of a longer outage, hardly any call is served by any policy.
+    let time = answers.context.deadline.or(space.patience).filter(|_| !space.is_long_lived());
+    let accepts = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
+    let limit = time.map_or(Duration::MAX, |time| time.saturating_sub(accepts / 2));
+    let evaluator = Evaluator::new(clients, capacity, &asked, judged(&asked, limit), first_attempt, seed)?;
     let search = Search {
         evaluator: &evaluator,
         space,
         ranges: &space.ranges(evaluator.acceptance_time, longest, limits.max_elapsed, limits.min_delay),
         limits,
-        context: context_of_fleet(&answers.context),
+        context: facts(answers, space, Some(Budgeted::Yes)),
         objective: Objective { capacity, deadline: answers.context.deadline.filter(|_| space.is_long_lived()) },
         seed: seed.for_call(u64::MAX),
+        warned: Warned::Out,
     };
     Ok(search.run(progress))
 }

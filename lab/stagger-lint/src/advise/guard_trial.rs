@@ -1,4 +1,5 @@
-//! Tries guards beside a policy: which of them lets the server recover where the policy alone does not?
+//! An outage under steady traffic: how many requests are served, and with which guards does the server recover where
+//! the policy alone does not?
 
 use core::time::Duration;
 
@@ -6,21 +7,24 @@ use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{Instant, Outcome, Policy, Seed, StopReason};
 
+use crate::stalls::round;
 use stagger_sim::Progress;
 use stagger_sim::ScenarioError;
 use stagger_sim::Sweep;
 use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario, Verdict};
 
-/// The guards that were simulated beside the policy, and what they change.
+/// An outage under steady traffic, the guards that were simulated beside the policy, and what they change.
 ///
 /// Each client is a process with its own guards. The clients together send [`rate`](Self::rate) requests a second to
-/// a server that stalls for [`stall`](Self::stall), after 20 s. A large fleet is simulated in proportion. All other
+/// a server that stalls for [`stall`](Self::stall), from [`start`](Self::start) on: most calls begin before or during
+/// the outage, and not with it, as they do in a mass disconnect. A large fleet is simulated in proportion. All other
 /// settings are those of a default [`OutageScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GuardTrial {
     /// The recommended guards: those with which the server recovers and most requests succeed;
-    /// [`DefaultGuards::None`] if the policy alone does as well, or if the server recovers with none of them.
+    /// [`DefaultGuards::None`] if the policy alone does as well, or if the server recovers with none of them. If
+    /// `check` warns of a policy without guards, those with which most requests succeed, unless they make it worse.
     pub guards: DefaultGuards,
     /// Number of simulated clients.
     pub processes: u32,
@@ -30,12 +34,16 @@ pub struct GuardTrial {
     pub capacity: f64,
     /// The number of requests that may queue at the server.
     pub backlog: u32,
+    /// Start of the stall.
+    pub start: Duration,
     /// Length of the stall.
     pub stall: Duration,
     /// The end of the simulation, from its start.
     pub horizon: Duration,
     /// Number of runs, with consecutive seeds from that of the question; the figures are means over the runs.
     pub runs: u32,
+    /// Whether guards were tried.
+    pub tried: bool,
     /// The behavior of the policy alone.
     pub without: GuardFigures,
     /// The behavior with the recommended guards.
@@ -54,9 +62,21 @@ pub struct GuardFigures {
     pub success_ratio: f64,
 }
 
-/// A busy server, and a stall that all attempts of a short call fail in.
+/// Which guards are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// None: so few clients need none.
+    None,
+    /// Those that improve something.
+    Better,
+    /// Those that make nothing worse: there has to be one.
+    NoWorse,
+}
+
+/// A busy server, and the lengths of a stall: one that all attempts of a short call fail in, up to a minute.
 const LOAD: f64 = 0.8;
-const STALL: Duration = Duration::from_secs(10);
+const SHORTEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(60);
 const START: Duration = Duration::from_secs(20);
 
 /// The time after the stall in which the server may recover, beside the delays of the policy; and in windows of the
@@ -79,19 +99,23 @@ const NOTICEABLE: f64 = 0.02;
 /// Attempts after which an endless call counts as not limited by a guard.
 const MAX_ATTEMPTS: u32 = 100;
 
-/// Tries guards beside the policy; returns `None` if it was cancelled, or if requests are too rare.
+/// Simulates a stall of about this length, and tries guards beside the policy; returns `None` if it was cancelled, or
+/// if requests are too rare.
 pub(super) fn try_guards(
     clients: u64,
     capacity: f64,
     policy: &Policy,
+    outage: Duration,
+    tried: Tried,
     seed: Seed,
     progress: &Progress,
 ) -> Result<Option<GuardTrial>, ScenarioError> {
+    let (stall, start) = (outage.clamp(SHORTEST, LONGEST), START);
     let simulated = capacity.min(MAX_CAPACITY);
     let processes = ((clients as f64 * simulated / capacity).round() as u32).clamp(1, OutageScenario::MAX_PROCESSES);
     // The backlog of a server whose queue is three times the timeout.
-    let (rate, backlog) = (LOAD * simulated, (3.0 * simulated).ceil() as u32);
-    let horizon = (START + STALL).saturating_add(watched(policy, rate));
+    let (rate, backlog) = (round(LOAD * simulated), (3.0 * simulated).ceil() as u32);
+    let horizon = (start + stall).saturating_add(watched(policy, rate));
     if horizon > MAX_HORIZON {
         return Ok(None);
     }
@@ -99,7 +123,7 @@ pub(super) fn try_guards(
         .capacity(simulated)
         .queue(backlog)
         .processes(processes)
-        .outage(OutageKind::Stall, START, STALL)
+        .outage(OutageKind::Stall, start, stall)
         .horizon(horizon)
         .build()?;
     let seeds: Vec<_> = (0..u64::from(RUNS)).map(|run| Seed::new(seed.get().wrapping_add(run))).collect();
@@ -111,15 +135,29 @@ pub(super) fn try_guards(
     };
     let Some(without) = figures(DefaultGuards::None) else { return Ok(None) };
     let (mut guards, mut with) = (DefaultGuards::None, without);
-    for tried in DefaultGuards::TRIED.into_iter().filter(|guards| leave_a_single_call(*guards, policy, seed)) {
-        let Some(figures) = figures(tried) else { return Ok(None) };
-        if figures.is_better_than(&with) {
-            (guards, with) = (tried, figures);
+    let kinds = if tried == Tried::None { &[][..] } else { &DefaultGuards::TRIED };
+    for kind in kinds.iter().copied().filter(|guards| leave_a_single_call(*guards, policy, seed)) {
+        let Some(figures) = figures(kind) else { return Ok(None) };
+        let is_first = tried == Tried::NoWorse && guards == DefaultGuards::None && figures.is_no_worse_than(&without);
+        if is_first || figures.is_better_than(&with) {
+            (guards, with) = (kind, figures);
         }
     }
-    let stall = STALL;
-    let runs = RUNS;
-    Ok(Some(GuardTrial { guards, processes, rate, capacity: simulated, backlog, stall, horizon, runs, without, with }))
+    let (capacity, runs, tried) = (simulated, RUNS, tried != Tried::None);
+    Ok(Some(GuardTrial {
+        guards,
+        processes,
+        rate,
+        capacity,
+        backlog,
+        start,
+        stall,
+        horizon,
+        runs,
+        tried,
+        without,
+        with,
+    }))
 }
 
 /// Returns whether a process that makes a single call makes all its attempts, so that the figures of a mass
@@ -168,6 +206,10 @@ impl GuardFigures {
     #[must_use]
     pub const fn is_recovered(&self) -> bool {
         matches!(self.verdict, Verdict::NeverFell | Verdict::Recovered { .. })
+    }
+
+    fn is_no_worse_than(&self, other: &Self) -> bool {
+        (self.is_recovered() || !other.is_recovered()) && self.success_ratio >= other.success_ratio - NOTICEABLE
     }
 
     fn is_better_than(&self, other: &Self) -> bool {

@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
+use super::lengths::blind_spots;
 use stagger_sim::reconnect::ReconnectScenario;
 
 /// The non-dominated policies: each is better than every other one in at least one figure.
@@ -10,10 +11,11 @@ use stagger_sim::reconnect::ReconnectScenario;
 pub struct ParetoFront {
     /// The policies, ordered by ascending peak.
     pub candidates: Vec<Candidate>,
-    /// The outages that were simulated: the one that was given, or all that are usual.
+    /// The outages that every policy was judged on, in ascending order: the one that was given or all that are usual,
+    /// others between them, and others up to a quarter beyond the longest.
     pub outages: Vec<Duration>,
-    /// The simulated scenarios, one for each outage.
-    pub scenarios: Vec<ReconnectScenario>,
+    /// The simulated scenario, with the last of the outages; the others differ in nothing but the outage.
+    pub scenario: ReconnectScenario,
     /// What was searched, as a sentence without a full stop.
     pub searched: String,
     /// Number of simulated clients. The figures of larger fleets are scaled in proportion; their peak is somewhat
@@ -25,6 +27,9 @@ pub struct ParetoFront {
     pub tried_policies: usize,
     /// Lower bound on the time from the end of the outage until all clients are back: clients / capacity.
     pub min_recovery_time: Duration,
+    /// Whether a policy was found that `check` does not warn of. Otherwise, the policies are the best of those that it
+    /// warns of.
+    pub is_clean: bool,
     pub(super) best: usize,
 }
 
@@ -35,10 +40,11 @@ pub struct Candidate {
     /// The policy.
     pub policy: Policy,
     /// The predicted behavior over all outages: the highest peak, the longest recovery, the mean number of attempts,
-    /// and the smallest share of recovered clients.
+    /// and the smallest share of recovered clients. The mean is that of [`ParetoFront::outages`], so that policies can
+    /// be compared by it.
     pub predicted: Prediction,
-    /// The predicted behavior in each of [`ParetoFront::outages`].
-    pub by_outage: Vec<Prediction>,
+    /// The predicted behavior in each of [`ParetoFront::outages_of`] this policy.
+    pub by_outage: Vec<(Duration, Prediction)>,
 }
 
 /// The predicted behavior of all clients with a policy.
@@ -61,6 +67,20 @@ impl ParetoFront {
     pub fn best(&self) -> &Candidate {
         &self.candidates[self.best]
     }
+
+    /// Returns the outages that a policy is judged on: [`outages`](Self::outages), and those within their range after
+    /// which it does worst, because the server returns just after all clients have made an attempt.
+    #[must_use]
+    pub fn outages_of(&self, policy: &Policy) -> Vec<Duration> {
+        outages_of(&self.outages, policy)
+    }
+}
+
+/// Returns the outages that a policy is judged on: first those of every policy, then its own.
+pub(super) fn outages_of(shared: &[Duration], policy: &Policy) -> Vec<Duration> {
+    let range = (shared.first().copied().unwrap_or_default(), shared.last().copied().unwrap_or_default());
+    let own = blind_spots(policy, range).into_iter().filter(|spot| !shared.contains(spot));
+    shared.iter().copied().chain(own).collect()
 }
 
 /// What the policy is optimized for.
@@ -85,16 +105,18 @@ const ATTEMPTS: f64 = 0.5;
 const TIE: f64 = 0.01;
 
 impl Candidate {
-    pub(super) fn new(policy: Policy, by_outage: Vec<Prediction>) -> Self {
-        let count = by_outage.len().max(1) as f64;
+    /// Creates a candidate of which the first `shared` outages are those of every policy.
+    pub(super) fn new(policy: Policy, by_outage: Vec<(Duration, Prediction)>, shared: usize) -> Self {
+        let each = || by_outage.iter().map(|(_, predicted)| predicted);
+        let count = each().take(shared).count().max(1) as f64;
         // Clients that are not back after one of the outages count as not back.
-        let are_all_back = by_outage.iter().all(|it| it.recovery.is_some());
-        let recovery = if are_all_back { by_outage.iter().filter_map(|it| it.recovery).max() } else { None };
+        let are_all_back = each().all(|it| it.recovery.is_some());
+        let recovery = if are_all_back { each().filter_map(|it| it.recovery).max() } else { None };
         let predicted = Prediction {
-            peak_second: by_outage.iter().map(|it| it.peak_second).fold(0.0, f64::max),
+            peak_second: each().map(|it| it.peak_second).fold(0.0, f64::max),
             recovery,
-            attempts_per_client: by_outage.iter().map(|it| it.attempts_per_client).sum::<f64>() / count,
-            recovered_ratio: by_outage.iter().map(|it| it.recovered_ratio).fold(1.0, f64::min),
+            attempts_per_client: each().take(shared).map(|it| it.attempts_per_client).sum::<f64>() / count,
+            recovered_ratio: each().map(|it| it.recovered_ratio).fold(1.0, f64::min),
         };
         Self { policy, predicted, by_outage }
     }
@@ -187,10 +209,15 @@ pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn candidate_of(each: &[Prediction]) -> Candidate {
+        let by_outage = each.iter().map(|predicted| (Duration::ZERO, *predicted)).collect();
+        Candidate::new(Policy::DEFAULT, by_outage, each.len())
+    }
+
     fn candidate(peak: f64, recovery: Option<u64>, back: f64) -> Candidate {
         let recovery = recovery.map(Duration::from_secs);
         let predicted = Prediction { peak_second: peak, recovery, attempts_per_client: 1.0, recovered_ratio: back };
-        Candidate::new(Policy::DEFAULT, vec![predicted])
+        candidate_of(&[predicted])
     }
 
     #[test]
@@ -222,10 +249,10 @@ mod tests {
         let [mut short, long] =
             [candidate(900.0, Some(20), 1.0), candidate(500.0, Some(30), 0.9)].map(|it| it.predicted);
         short.attempts_per_client = 3.0;
-        let both = Candidate::new(Policy::DEFAULT, vec![short, long]).predicted;
+        let both = candidate_of(&[short, long]).predicted;
         let in_millionths = both.figures().map(|figure| (figure * 1e6).round() as u64);
         assert_eq!(in_millionths, [900_000_000, 30_000_000, 2_000_000, 100_000]);
-        let never = Candidate::new(Policy::DEFAULT, vec![short, candidate(1.0, None, 0.5).predicted]).predicted;
+        let never = candidate_of(&[short, candidate(1.0, None, 0.5).predicted]).predicted;
         assert_eq!(never.recovery, None);
     }
 

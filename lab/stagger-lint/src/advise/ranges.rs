@@ -27,9 +27,9 @@ pub(super) struct Point {
 }
 
 /// The kinds of jitter to draw, each as often as the others, and the percentages `p` of ±p. Without jitter, clients
-/// that have come together stay together.
+/// that have come together stay together; with less than a twentieth, nearly so.
 const KINDS: [Option<Jitter>; 4] = [Some(Jitter::Full), Some(Jitter::Equal), Some(Jitter::Decorrelated), None];
-const PERCENTAGES: (f64, f64) = (2.0, 90.0);
+const PERCENTAGES: (f64, f64) = (5.0, 90.0);
 
 /// The percentages that are tried around every point.
 const USUAL_PERCENTAGES: [f64; 4] = [5.0, 10.0, 20.0, 50.0];

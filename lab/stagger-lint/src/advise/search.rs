@@ -3,11 +3,11 @@ use std::collections::BTreeSet;
 
 use stagger_core::{Policy, Seed};
 
-use super::evaluator::Evaluator;
+use super::evaluator::{Detail, Evaluator};
 use super::pareto_front::{Candidate, Objective, ParetoFront, Prediction, non_dominated};
 use super::ranges::{Point, Ranges};
 use super::search_space::{Attempts, SearchSpace, simplest};
-use crate::{DeploymentContext, Severity, check};
+use crate::{DeploymentContext, warns};
 use stagger_sim::Progress;
 
 pub(super) struct Search<'a> {
@@ -19,6 +19,16 @@ pub(super) struct Search<'a> {
     /// What the linter is told of the fleet.
     pub(super) context: DeploymentContext,
     pub(super) seed: Seed,
+    pub(super) warned: Warned,
+}
+
+/// What becomes of the policies that `check` warns of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Warned {
+    /// They are no candidates.
+    Out,
+    /// They are candidates like all others: there is nothing else.
+    In,
 }
 
 /// Constraints on every recommended policy.
@@ -139,8 +149,13 @@ struct Verified {
 }
 
 impl Search<'_> {
-    /// Runs the search; returns `None` if no policy was evaluated before it was cancelled.
-    pub(super) fn run(&self, progress: &Progress) -> Option<ParetoFront> {
+    /// Runs the search, at first among the policies that `check` does not warn of; returns `None` if none was evaluated
+    /// before it was cancelled.
+    pub(super) fn run(self, progress: &Progress) -> Option<ParetoFront> {
+        self.run_once(progress).or_else(|| Self { warned: Warned::In, ..self }.run_once(progress))
+    }
+
+    fn run_once(&self, progress: &Progress) -> Option<ParetoFront> {
         let mut known = Known::default();
         let drawn: Vec<Point> = (0..DRAWN).map(|n| self.ranges.draw(self.seed.for_call(n))).collect();
         let (first, others) = drawn.split_at(FIRST_DRAWN);
@@ -152,32 +167,33 @@ impl Search<'_> {
             let near = varied.flat_map(|point| self.ranges.near(&point, factors)).collect();
             self.screen_all(near, &mut known, progress);
         }
-        let (runs, mut verified) = (self.evaluator.runs(), Verified::default());
-        self.verify(&self.chosen(&known.candidates), runs, &known, &mut verified, progress);
+        let (detail, mut verified) = (self.evaluator.searched(), Verified::default());
+        self.verify(&self.chosen(&known.candidates), detail, &known, &mut verified, progress);
         for factors in FINE_ROUNDS {
             // What the simulation shows to be the best need not be what screening showed.
             let best = self.objective.ranked(&verified.candidates).into_iter().take(VARIED_FINELY);
             let near = best.flat_map(|at| self.ranges.near(&verified.points[at], factors)).collect();
             self.screen_all(near, &mut known, progress);
             let next = self.next(&known, &verified, self.count_of_round(), &|_| true);
-            self.verify(&next, runs, &known, &mut verified, progress);
+            self.verify(&next, detail, &known, &mut verified, progress);
         }
         self.challenge(&mut known, &mut verified, progress);
         // The best of many in few runs had some luck in them, so that the figures to report are those of more runs.
         let mut reported = Verified::default();
-        self.verify(&self.finalists(&verified)?, self.evaluator.reported_runs(), &known, &mut reported, progress);
+        self.verify(&self.finalists(&verified)?, self.evaluator.reported(), &known, &mut reported, progress);
         let (best, shown) = self.shown(&reported)?;
         let candidates = shown.iter().map(|at| self.limited(&reported, *at)).collect();
         Some(ParetoFront {
             best,
             candidates,
             outages: self.evaluator.outages.clone(),
-            scenarios: self.evaluator.scenarios().to_vec(),
+            scenario: self.evaluator.reported_scenario()?,
             searched: self.ranges.text(),
             simulated_clients: self.evaluator.simulated(),
             runs: self.evaluator.reported_runs(),
             tried_policies: known.candidates.len(),
             min_recovery_time: self.evaluator.acceptance_time,
+            is_clean: self.warned == Warned::Out,
         })
     }
 
@@ -213,7 +229,7 @@ impl Search<'_> {
             let mut next = self.next(known, verified, count / 2, &|_| true);
             let others = self.next(known, verified, count, &is_rival).into_iter();
             next.extend(others.filter(|other| !next.contains(other)).take(count - next.len()).collect::<Vec<_>>());
-            self.verify(&next, self.evaluator.runs(), known, verified, progress);
+            self.verify(&next, self.evaluator.searched(), known, verified, progress);
             if round > 0 && self.recommended(verified) == Some(at) {
                 return;
             }
@@ -252,12 +268,11 @@ impl Search<'_> {
             }
         }
         let policies: Vec<Policy> = new.iter().map(|(_, policy)| *policy).collect();
-        let is_hopeless = |policy: &Policy, by_outage: &[Prediction]| {
+        let is_hopeless = |so_far: &Candidate| {
             // All clients of a policy without limits are served; one with limits may serve more at a higher peak.
-            policy.max_attempts().is_none()
-                && policy.max_elapsed().is_none()
-                && self.objective.score(&Candidate::new(*policy, by_outage.to_vec()).predicted, bound.is_in_time)
-                    > bound.score
+            so_far.policy.max_attempts().is_none()
+                && so_far.policy.max_elapsed().is_none()
+                && self.objective.score(&so_far.predicted, bound.is_in_time) > bound.score
         };
         for candidate in self.evaluator.screen(&policies, is_hopeless, progress) {
             // A cancelled evaluation is missing from the candidates.
@@ -268,11 +283,14 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the simplest policy of a point within the limits; `None` if there is none.
+    /// Returns the simplest policy of a point within the limits, of which `check` does not warn; `None` if there is
+    /// none.
     fn policy(&self, point: &Point) -> Option<Policy> {
         let policy = self.limits.restrict(&self.space.policy(point)?)?;
         let policy = simplest(&policy)?;
-        if self.limits.permit(&policy) { Some(policy) } else { None }
+        let fits =
+            self.limits.permit(&policy) && is_jittered(&policy) && self.is_candidate(&self.with_limit(&policy, 0));
+        if fits { Some(policy) } else { None }
     }
 
     /// Returns the policies to simulate: the best, and a sample of the front.
@@ -288,8 +306,8 @@ impl Search<'_> {
     }
 
     /// Simulates policies, unless they were simulated before.
-    fn verify(&self, policies: &[Policy], runs: u32, known: &Known, verified: &mut Verified, progress: &Progress) {
-        for (candidate, most) in self.evaluator.simulate(policies, runs, progress) {
+    fn verify(&self, policies: &[Policy], detail: Detail, known: &Known, verified: &mut Verified, progress: &Progress) {
+        for (candidate, most) in self.evaluator.simulate(policies, detail, progress) {
             if let Some(at) = known.candidates.iter().position(|known| known.policy == candidate.policy) {
                 verified.points.push(known.points[at]);
                 verified.candidates.push(candidate);
@@ -300,8 +318,7 @@ impl Search<'_> {
 
     /// Returns the number of policies to simulate in a round.
     fn count_of_round(&self) -> usize {
-        let each = self.evaluator.simulated() * u64::from(self.evaluator.runs()) * self.evaluator.outages.len() as u64;
-        let count = CLIENTS_OF_ROUND / each.max(1);
+        let count = CLIENTS_OF_ROUND / self.evaluator.clients_of_policy().max(1);
         count.clamp(*SIMULATED_FINELY.start(), *SIMULATED_FINELY.end()) as usize
     }
 
@@ -313,18 +330,24 @@ impl Search<'_> {
         self.objective.ranked(&these).into_iter().take(count).map(|at| these[at].policy).collect()
     }
 
-    /// Returns whether the linter has no warning about this policy.
-    fn is_clean(&self, policy: &Policy) -> bool {
-        check(policy, &self.context).iter().all(|finding| finding.rule().severity() != Severity::Warning)
+    /// Returns whether no rule of `check` warns of this policy, or it may.
+    fn is_candidate(&self, policy: &Policy) -> bool {
+        self.warned == Warned::In || !warns(policy, &self.context)
     }
 
-    /// Returns the candidate with a limit of attempts that no client reached, so that the figures stay the same.
+    /// Returns the candidate with a limit of attempts that no client reached, so that the figures stay the same, and
+    /// its outages in ascending order.
     fn limited(&self, verified: &Verified, at: usize) -> Candidate {
-        let (known, most) = (&verified.candidates[at], verified.attempts[at]);
-        let Attempts::Enough(least) = self.space.attempts else { return known.clone() };
-        let limit = u32::try_from(most).unwrap_or(u32::MAX).saturating_add(1).max(least);
-        let policy = known.policy.to_builder().max_attempts(limit).build().unwrap_or(known.policy);
-        Candidate { policy, ..known.clone() }
+        let mut known = verified.candidates[at].clone();
+        known.by_outage.sort_unstable_by_key(|(outage, _)| *outage);
+        Candidate { policy: self.with_limit(&known.policy, verified.attempts[at]), ..known }
+    }
+
+    /// Returns the policy with a limit of more attempts than this, if it needs one.
+    fn with_limit(&self, policy: &Policy, attempts: u64) -> Policy {
+        let Attempts::Enough(least) = self.space.attempts else { return *policy };
+        let limit = u32::try_from(attempts).unwrap_or(u32::MAX).saturating_add(1).max(least);
+        policy.to_builder().max_attempts(limit).build().unwrap_or(*policy)
     }
 
     /// Returns the policies of the front to report on: those that are shown, and the best ones, which may change
@@ -359,9 +382,9 @@ impl Front {
         let indices = non_dominated(&verified.candidates);
         let candidates: Vec<Candidate> = indices.iter().map(|at| verified.candidates[*at].clone()).collect();
         let ranked = search.objective.ranked(&candidates);
-        // What the linter warns of is recommended only if there is nothing else.
-        let is_clean = |at: &usize| search.is_clean(&search.limited(verified, indices[*at]).policy);
-        let best = ranked.iter().copied().find(is_clean).or(ranked.first().copied())?;
+        // The limit of attempts is known only now.
+        let is_candidate = |at: &usize| search.is_candidate(&search.limited(verified, indices[*at]).policy);
+        let best = ranked.iter().copied().find(is_candidate)?;
         let predicted = candidates.into_iter().map(|candidate| candidate.predicted).collect();
         Some(Self { indices, predicted, ranked, best })
     }
@@ -391,6 +414,22 @@ impl Front {
         }
         shown
     }
+}
+
+/// The smallest jitter, as a share of the mean delay on either side. With less, clients that have come together stay
+/// nearly together, and the policy depends on the exact length of the outage.
+const LEAST_JITTER: f64 = 0.0499;
+
+/// Number of retries whose jitter is examined.
+const EXAMINED: u32 = 4;
+
+/// Returns whether the first delays are drawn from a range of some width.
+fn is_jittered(policy: &Policy) -> bool {
+    let most = policy.max_attempts().map_or(EXAMINED, |most| (most.get() - 1).min(EXAMINED));
+    (1..=most).filter_map(|retry| policy.bounds(retry)).all(|(shortest, longest)| {
+        let (shortest, longest) = (shortest.as_secs_f64(), longest.as_secs_f64());
+        longest - shortest >= LEAST_JITTER * (longest + shortest)
+    })
 }
 
 /// Picks at most `OTHERS_SIMULATED` of the indices, including both ends.

@@ -182,6 +182,47 @@ fn recommended_policies_have_no_lint_warnings() {
     }
 }
 
+/// Two of 14 questions were answered with what `check` warns of: jobs of more than 1,000 clients without a guard.
+#[test]
+fn check_does_not_warn_of_the_advice_or_the_advice_says_so() {
+    for answers in [
+        "for=background clients=1500 capacity=300/s deadline=60s",
+        "for=background clients=2k capacity=100/s outage=5s",
+        "for=interactive clients=1001 capacity=500/s deadline=30s",
+        "for=near clients=300 capacity=60/s deadline=2s",
+    ] {
+        let advice = after(answers);
+        let (mut facts, guards) = (DeploymentContext::default(), advice.guards());
+        for pair in answers.split_whitespace() {
+            facts = match pair.split_once('=').unwrap() {
+                ("for", text) => facts.purpose(text.parse().unwrap()),
+                ("clients", text) => facts.clients(stagger_core::text::parse_count(text).unwrap()),
+                ("capacity", text) => facts.capacity(text.parse().unwrap()),
+                ("deadline", text) => facts.deadline(stagger_core::text::parse_duration(text).unwrap().unwrap()),
+                _ => facts,
+            };
+        }
+        if guards != stagger_sim::outage::DefaultGuards::None {
+            facts = facts.budget(Budgeted::With(guards));
+        }
+        let warns = check(advice.policy().unwrap(), &facts);
+        let warns = warns.iter().any(|finding| finding.rule().severity() == Severity::Warning);
+        assert!(!warns && advice.warnings().is_empty(), "{answers}: {}", advice.policy().unwrap());
+    }
+}
+
+#[test]
+fn no_jitter_is_below_a_twentieth() {
+    for answers in ["for=far clients=100 capacity=50/s outage=25s", "for=background clients=60 capacity=3/s outage=5s"]
+    {
+        for candidate in &after(answers).front().unwrap().candidates {
+            let (least, most) = candidate.policy.bounds(1).unwrap();
+            let (width, middle) = ((most - least).as_secs_f64(), (most + least).as_secs_f64());
+            assert!(width >= 0.0499 * middle, "{answers}: {}", candidate.policy);
+        }
+    }
+}
+
 #[test]
 fn cancelled_advice_is_based_on_the_answers_alone() {
     let progress = Progress::new();

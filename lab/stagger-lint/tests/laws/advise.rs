@@ -6,7 +6,7 @@ use core::time::Duration;
 use stagger::{Jitter, Policy, Ratio, Seed};
 use stagger_core::text::Rate;
 use stagger_lint::advise::{Advice, Answers, Candidate, advise};
-use stagger_lint::{DeploymentContext, Purpose};
+use stagger_lint::{Budgeted, DeploymentContext, Purpose, warns};
 use stagger_sim::Progress;
 use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario};
 
@@ -34,7 +34,7 @@ const RUNS: u64 = 16;
 const MORE_RUNS: u64 = 128;
 
 /// Standard errors by which a policy must be better in each figure in which they differ, and by which the figures of
-/// the advice may differ from those of other seeds, with three percent on top, which the printed digits hardly show.
+/// the advice may differ from those of other seeds; with three percent on top, which the printed digits hardly show.
 const BETTER: f64 = 3.0;
 const DIFFERENT: f64 = 6.0;
 const TOLERANCE: f64 = 0.03;
@@ -46,22 +46,22 @@ fn case(seed: Seed) -> Verdict {
 
 /// A question to `advise`.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
-    purpose: Option<Purpose>,
-    clients: u64,
-    rate: f64,
-    outage: Option<Duration>,
-    deadline: Option<Duration>,
-    min_delay: Option<Duration>,
+pub(super) struct Asked {
+    pub(super) purpose: Option<Purpose>,
+    pub(super) clients: u64,
+    pub(super) rate: f64,
+    pub(super) outage: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) min_delay: Option<Duration>,
 }
 
 /// Peak, seconds from the end of the outage until 99 % are back, attempts, share that is lost.
-type Figures = [f64; 4];
+pub(super) type Figures = [f64; 4];
 
 const NAMES: [&str; 4] = ["peak", "recovery", "attempts", "lost"];
 
 /// Seconds; longer than any recovery.
-const NEVER: f64 = 1e9;
+pub(super) const NEVER: f64 = 1e9;
 
 fn examine(asked: &Asked, draws: &mut Draws) -> Result<Verdict, String> {
     if asked.is_too_late() {
@@ -69,8 +69,8 @@ fn examine(asked: &Asked, draws: &mut Draws) -> Result<Verdict, String> {
     }
     let advice = asked.advice(draws.seed())?;
     let front = advice.front().ok_or_else(|| format!("{asked:?}: no policy was simulated"))?;
-    let scenarios: Vec<_> = front.outages.iter().map(|outage| asked.scenario(*outage)).collect::<Result<_, _>>()?;
     let best = front.best();
+    let scenarios = best.by_outage.iter().map(|(outage, _)| asked.scenario(*outage)).collect::<Result<Vec<_>, _>>()?;
     let seeds: Vec<_> = (0..RUNS).map(|_| draws.seed()).collect();
     let runs = |seeds: &[Seed]| -> Vec<Vec<Figures>> {
         seeds.iter().map(|seed| figures(&scenarios, &best.policy, *seed)).collect()
@@ -82,19 +82,28 @@ fn examine(asked: &Asked, draws: &mut Draws) -> Result<Verdict, String> {
             return Err(format!("{asked:?}: {}: {difference}", best.policy));
         }
     }
-    let ours: Vec<Figures> = ours.iter().map(|run| over_all(run)).collect();
+    // Every policy is judged on the same outages, and on those after which it does worst.
+    let of = |policy: &Policy| -> Result<Vec<ReconnectScenario>, String> {
+        front.outages_of(policy).into_iter().map(|outage| asked.scenario(outage)).collect()
+    };
+    let shared = front.outages.len();
+    let scenarios = of(&best.policy)?;
+    let ours: Vec<Figures> =
+        seeds.iter().map(|seed| over_all(&figures(&scenarios, &best.policy, *seed), shared)).collect();
     let once = draws.seed();
-    let bound = over_all(&figures(&scenarios, &best.policy, once));
+    let bound = over_all(&figures(&scenarios, &best.policy, once), shared);
     let (mut rivals, mut drawn) = (0, 0);
     while rivals < RIVALS && drawn < MAX_DRAWS {
         drawn += 1;
         let Some(rival) = asked.rival(draws) else { continue };
         rivals += 1;
-        if !is_near(&scenarios, &rival, once, &bound) {
+        let scenarios = of(&rival)?;
+        if !is_near(&scenarios, &rival, once, &bound, shared) {
             continue;
         }
-        let theirs: Vec<Figures> = seeds.iter().map(|seed| over_all(&figures(&scenarios, &rival, *seed))).collect();
-        if dominates(&theirs, &ours) {
+        let theirs: Vec<Figures> =
+            seeds.iter().map(|seed| over_all(&figures(&scenarios, &rival, *seed), shared)).collect();
+        if dominates(&theirs, &ours) && !asked.is_warned_of(&rival) {
             let (rival_mean, own_mean) = (mean(&theirs), mean(&ours));
             return Err(format!("{asked:?}: {rival} has {rival_mean:?}, {} has {own_mean:?}", best.policy));
         }
@@ -106,7 +115,7 @@ fn examine(asked: &Asked, draws: &mut Draws) -> Result<Verdict, String> {
 }
 
 impl Asked {
-    fn random(draws: &mut Draws) -> Self {
+    pub(super) fn random(draws: &mut Draws) -> Self {
         let purposes = [
             None,
             Some(Purpose::Interactive),
@@ -130,10 +139,8 @@ impl Asked {
         Self { purpose, clients: clients as u64, rate, outage, deadline, min_delay }
     }
 
-    fn advice(&self, seed: Seed) -> Result<Advice, String> {
-        let clients = NonZeroU64::new(self.clients).ok_or("no clients")?;
-        let capacity = Rate::per_second(self.rate).ok_or("no capacity")?;
-        let mut fleet = DeploymentContext::default().clients(clients).capacity(capacity);
+    pub(super) fn advice(&self, seed: Seed) -> Result<Advice, String> {
+        let mut fleet = self.fleet(DeploymentContext::default());
         if let Some(purpose) = self.purpose {
             fleet = fleet.purpose(purpose);
         }
@@ -150,20 +157,35 @@ impl Asked {
         advise(&answers, seed, &Progress::new()).map_err(|error| format!("{self:?}: {error}"))
     }
 
+    /// Returns the facts with the number of clients and the capacity.
+    pub(super) fn fleet(&self, facts: DeploymentContext) -> DeploymentContext {
+        match (NonZeroU64::new(self.clients), Rate::per_second(self.rate)) {
+            (Some(clients), Some(capacity)) => facts.clients(clients).capacity(capacity),
+            _ => facts,
+        }
+    }
+
+    /// Returns whether `check` warns of a policy, which is no answer then.
+    pub(super) fn is_warned_of(&self, policy: &Policy) -> bool {
+        let facts = self.fleet(DeploymentContext::default().budget(Budgeted::Yes));
+        let facts = self.purpose.map_or(facts, |purpose| facts.purpose(purpose));
+        warns(policy, &facts)
+    }
+
     /// Returns whether the calls have given up before the server is up.
-    fn is_too_late(&self) -> bool {
+    pub(super) fn is_too_late(&self) -> bool {
         let patience = self.call().map(|(_, _, patience)| Duration::from_secs_f64(patience));
         let time = self.deadline.or(patience).filter(|_| !self.is_connection());
         self.outage.zip(time).is_some_and(|(outage, time)| outage >= time)
     }
 
-    fn is_connection(&self) -> bool {
+    pub(super) fn is_connection(&self) -> bool {
         self.purpose == Some(Purpose::Reconnecting)
     }
 
     /// Returns how many attempts a call may make, its shortest base and its patience without a deadline, in seconds;
     /// `None` for connections and jobs.
-    fn call(&self) -> Option<(u32, f64, f64)> {
+    pub(super) fn call(&self) -> Option<(u32, f64, f64)> {
         match self.purpose {
             Some(Purpose::Interactive) => Some((3, 0.02, 10.0)),
             Some(Purpose::Serverless) => Some((3, 0.05, 10.0)),
@@ -186,7 +208,7 @@ impl Asked {
         }
     }
 
-    fn scenario(&self, outage: Duration) -> Result<ReconnectScenario, String> {
+    pub(super) fn scenario(&self, outage: Duration) -> Result<ReconnectScenario, String> {
         let first = if self.is_connection() { FirstAttempt::AfterDelay } else { FirstAttempt::Immediate };
         let builder = ReconnectScenario::builder(self.clients).rate(self.rate).first_attempt(first);
         let builder = builder.backlog((self.rate / 2.0).ceil() as u32).down_for(outage);
@@ -237,13 +259,20 @@ impl Asked {
             }
         };
         let policy = limit.map_or(policy, |limit| policy.max_elapsed(limit)).build().ok()?;
-        // Decorrelated jitter below its cap is none: clients that have come together stay together.
-        let (earliest, latest) = policy.bounds(1)?;
-        (earliest >= least && earliest < latest && self.is_patient(&policy)).then_some(policy)
+        if self.is_jittered(&policy) && self.is_patient(&policy) { Some(policy) } else { None }
+    }
+
+    /// Returns whether the first delay is not below the minimum and has a jitter of at least a twentieth.
+    /// Decorrelated jitter below its cap is none, nor is full jitter below a floor.
+    pub(super) fn is_jittered(&self, policy: &Policy) -> bool {
+        let least = self.min_delay.unwrap_or_default();
+        policy.bounds(1).is_some_and(|(earliest, latest)| {
+            earliest >= least && latest - earliest >= (latest + earliest).mul_f64(0.0499)
+        })
     }
 
     /// Returns whether all delays of a call without a deadline are within its patience.
-    fn is_patient(&self, policy: &Policy) -> bool {
+    pub(super) fn is_patient(&self, policy: &Policy) -> bool {
         let patience = self.call().map(|(_, _, patience)| patience).filter(|_| self.deadline.is_none());
         let longest = policy.max_attempts().and_then(|most| policy.elapsed_bounds(most.get() - 1));
         patience.zip(longest).is_none_or(|(patience, (_, longest))| longest.as_secs_f64() <= patience)
@@ -251,14 +280,14 @@ impl Asked {
 }
 
 /// Returns a length in two digits, which is as exact as the lengths of the advice are.
-fn length(seconds: f64) -> Duration {
+pub(super) fn length(seconds: f64) -> Duration {
     let milliseconds = (seconds * 1_000.0).max(1.0);
     let step = 10_f64.powf(milliseconds.log10().floor() - 1.0).max(1.0);
     Duration::from_millis(((milliseconds / step).round() * step) as u64)
 }
 
 /// Returns the figures in each scenario.
-fn figures(scenarios: &[ReconnectScenario], policy: &Policy, seed: Seed) -> Vec<Figures> {
+pub(super) fn figures(scenarios: &[ReconnectScenario], policy: &Policy, seed: Seed) -> Vec<Figures> {
     scenarios.iter().map(|scenario| figures_of(scenario, policy, seed)).collect()
 }
 
@@ -269,26 +298,28 @@ fn figures_of(scenario: &ReconnectScenario, policy: &Policy, seed: Seed) -> Figu
     [run.peak_second() as f64, recovery, run.attempts_per_client(), lost]
 }
 
-/// Returns the worst figures of all outages, and the mean number of attempts.
-fn over_all(each: &[Figures]) -> Figures {
+/// Returns the worst figures of all outages, and the mean number of attempts in those that all policies share.
+pub(super) fn over_all(each: &[Figures], shared: usize) -> Figures {
     let worst = |at: usize| each.iter().map(|figures| figures[at]).fold(0.0, f64::max);
-    [worst(0), worst(1), each.iter().map(|figures| figures[2]).sum::<f64>() / each.len() as f64, worst(3)]
+    [worst(0), worst(1), each[..shared].iter().map(|figures| figures[2]).sum::<f64>() / shared as f64, worst(3)]
 }
 
 /// Returns whether a policy is not clearly worse in a figure, in the run with this seed.
-fn is_near(scenarios: &[ReconnectScenario], policy: &Policy, seed: Seed, bound: &Figures) -> bool {
-    let (mut attempts, count) = (0.0, scenarios.len() as f64);
-    scenarios.iter().all(|scenario| {
+fn is_near(scenarios: &[ReconnectScenario], policy: &Policy, seed: Seed, bound: &Figures, shared: usize) -> bool {
+    let mut attempts = 0.0;
+    scenarios.iter().enumerate().all(|(at, scenario)| {
         let mut figures = figures_of(scenario, policy, seed);
-        attempts += figures[2];
-        figures[2] = attempts / count;
+        if at < shared {
+            attempts += figures[2] / shared as f64;
+        }
+        figures[2] = attempts;
         (0..4).all(|at| figures[at] <= 1.02 * bound[at] + 1e-3)
     })
 }
 
 /// Returns a figure of the advice that other seeds do not give.
 fn difference(told: &Candidate, ours: &[Vec<Figures>], runs: u32) -> Option<String> {
-    told.by_outage.iter().enumerate().find_map(|(outage, told)| {
+    told.by_outage.iter().enumerate().find_map(|(outage, (_, told))| {
         let recovery = told.recovery.map_or(NEVER, |recovery| recovery.as_secs_f64());
         let told = [told.peak_second, recovery, told.attempts_per_client, 1.0 - told.recovered_ratio];
         let got: Vec<Figures> = ours.iter().map(|run| run[outage]).collect();
@@ -304,15 +335,18 @@ fn difference(told: &Candidate, ours: &[Vec<Figures>], runs: u32) -> Option<Stri
     })
 }
 
-/// Returns whether these figures are better, in each figure in which they differ.
+/// Returns whether these figures are better, in each figure in which they differ in any run, and in one of them by more
+/// than the tolerance. Means of runs that differ may be equal by chance.
 fn dominates(theirs: &[Figures], ours: &[Figures]) -> bool {
     let gain = |at: usize| mean(ours)[at] - mean(theirs)[at];
     let error = |at: usize| ((variance(ours, at) + variance(theirs, at)) / ours.len() as f64).sqrt();
-    let differing: Vec<usize> = (0..4).filter(|&at| gain(at).abs() > 1e-9).collect();
-    !differing.is_empty() && differing.into_iter().all(|at| gain(at) > BETTER * error(at))
+    let differs = |at: usize| theirs.iter().zip(ours).any(|(one, other)| (one[at] - other[at]).abs() > 1e-9);
+    let differing: Vec<usize> = (0..4).filter(|&at| differs(at)).collect();
+    differing.iter().all(|&at| gain(at) > BETTER * error(at))
+        && differing.iter().any(|&at| gain(at) > TOLERANCE * mean(ours)[at])
 }
 
-fn mean(runs: &[Figures]) -> Figures {
+pub(super) fn mean(runs: &[Figures]) -> Figures {
     let mut mean = [0.0; 4];
     for run in runs {
         (0..4).for_each(|at| mean[at] += run[at] / runs.len() as f64);

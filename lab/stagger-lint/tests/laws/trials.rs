@@ -2,6 +2,7 @@
 
 use super::advise::ADVISE;
 use super::calls::{ADVISED, CALLS, CONNECTIONS, OUTAGES};
+use super::neighbors::NEIGHBORS;
 use super::profiles::PROFILES;
 use super::systems::{GAINS, VERDICTS};
 use super::{check, help};
@@ -58,6 +59,12 @@ fn advise_is_dominated_by_no_random_policy() {
         ("the advice for jobs is not dominated", 1),
     ];
     ADVISE.assert_holds(22, 20, &words);
+}
+
+/// Takes some time: each case is a search, and simulations of its neighbors in dozens of outages.
+#[test]
+fn neighbors_of_what_is_advised_are_not_better() {
+    NEIGHBORS.assert_holds(18, 14, &[("no neighbor is better for calls", 2), ("no neighbor is better for jobs", 2)]);
 }
 
 /// The questions whose answers random policies dominated, by up to 46 points of the share served, when the search knew

@@ -105,6 +105,8 @@ fn the_printed_command_gives_the_figures_of_the_policy() {
         &["--for", "reconnecting", "--clients", "100", "--capacity", "5/s"][..],
         &["--for", "background", "--clients", "300", "--capacity", "30/s", "--outage", "5s", "--seed", "9"],
         &["--for", "serverless", "--clients", "500", "--capacity", "100/s", "--outage", "0s"],
+        &["--for", "interactive", "--clients", "200", "--capacity", "100/s", "--deadline", "60s"],
+        &["--for", "near", "--clients", "50k", "--capacity", "10k/s", "--deadline", "3s", "--outage", "1s"],
     ] {
         let document = json(args);
         let front = &document["pareto_front"];
@@ -114,7 +116,9 @@ fn the_printed_command_gives_the_figures_of_the_policy() {
         assert_eq!(rows.len(), outages.len());
         for (runs, told) in rows.iter().zip(outages) {
             assert_eq!(Value::from(runs.len()), front["runs"]);
-            assert_close(&told["peak_1s"], mean(runs, "peak_1s"));
+            // A larger fleet is simulated in proportion.
+            let scale = if args.contains(&"50k") { 50_000.0 / mean(runs, "clients") } else { 1.0 };
+            assert_close(&told["peak_1s"], scale * mean(runs, "peak_1s"));
             assert_close(&told["attempts_per_client"], mean(runs, "attempts_per_client"));
             assert_close(&told["recovered_ratio"], mean(runs, "connected") / mean(runs, "clients"));
             if !told["recovered_p99_s"].is_null() {
@@ -142,6 +146,8 @@ fn the_printed_command_gives_the_figures_of_the_guards() {
             "--seed",
             "5",
         ],
+        // Too few for guards; the served share is told all the same, of an outage that begins at 20 s.
+        &["--for", "interactive", "--clients", "200", "--capacity", "100/s", "--outage", "12s", "--deadline", "30s"],
     ] {
         let document = json(args);
         let trial = &document["guard_trial"];
@@ -177,12 +183,15 @@ fn a_policy_whose_delays_do_not_grow_is_constant() {
 fn every_simulated_outage_has_its_figures() {
     let document = json(&["--for", "reconnecting", "--clients", "200", "--capacity", "10/s"]);
     let front = &document["pareto_front"];
-    assert_eq!(front["outages_s"], Value::from(vec![0.0, 5.0, 30.0, 120.0, 600.0]));
+    let judged = front["outages_s"].as_array().unwrap();
+    for usual in [0.0, 5.0, 30.0, 120.0, 600.0, 750.0] {
+        assert!(judged.contains(&Value::from(usual)), "{usual}: {judged:?}");
+    }
     for candidate in front["candidates"].as_array().unwrap() {
         let each = candidate["by_outage"].as_array().unwrap();
         let peaks = each.iter().map(|outage| outage["peak_1s"].as_f64().unwrap());
         assert_eq!(candidate["peak_1s"].as_f64(), peaks.reduce(f64::max), "the peak is the highest: {candidate}");
-        assert_eq!(each.len(), 5);
+        assert!(each.len() >= judged.len() && judged.len() > 6, "{candidate}");
     }
 }
 

@@ -59,8 +59,8 @@ fn case(seed: Seed) -> Verdict {
             return Verdict::Silent("nothing to simulate");
         };
         let best = front.best();
-        let [predicted] = best.by_outage[..] else {
-            return Verdict::Broken(format!("{} outages instead of one", best.by_outage.len()));
+        let Some((_, predicted)) = best.by_outage.iter().find(|(judged, _)| *judged == outage).copied() else {
+            return Verdict::Broken(format!("not judged on {outage:?}"));
         };
         // The fleet of the documentation: the defaults of the scenario, with a backlog of half a second.
         let fleet = Fleet {
