@@ -81,7 +81,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // The remaining time is propagated from hop to hop.
     let mut urgent = request(&frontend, "/unlimited")?;
-    urgent.extensions_mut().insert(Deadline::at(Tokio.now().saturating_add(Duration::from_secs(2))));
+    urgent.extensions_mut().insert(Deadline::within(Duration::from_secs(2)));
     let response = caller.oneshot(urgent).await?;
     let left: u64 = response.headers()["left-ms"].to_str()?.parse()?;
     println!("a call with a deadline in 2 s: the backend has {left} ms left");

@@ -2,11 +2,15 @@
 
 use core::error::Error;
 use core::fmt;
+#[cfg(feature = "tokio")]
+use core::time::Duration;
 use std::time::SystemTime;
 
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use stagger::admission::ReservationToken;
 use stagger::time::Clock;
+#[cfg(feature = "tokio")]
+use stagger::time::Tokio;
 use stagger::{Attempt, FailureKind, Instant, Outcome, ServerHint, classify};
 use uuid::Uuid;
 
@@ -33,6 +37,22 @@ impl Deadline {
     #[must_use]
     pub const fn at(instant: Instant) -> Self {
         Self(instant)
+    }
+
+    /// Creates a deadline `length` from now, on tokio's clock: that of a layer or middleware that was given no other.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use http::Request;
+    /// use stagger_http::Deadline;
+    ///
+    /// let request = Request::get("/orders").extension(Deadline::within(Duration::from_secs(2))).body(())?;
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    #[cfg(feature = "tokio")]
+    #[must_use]
+    pub fn within(length: Duration) -> Self {
+        Self(Tokio.now().saturating_add(length))
     }
 
     /// Returns the point in time.

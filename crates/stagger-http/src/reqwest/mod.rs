@@ -70,7 +70,7 @@
 //! From the second attempt on, and in any attempt with a time limit, inner middleware finds the
 //! [`Attempt`](stagger::Attempt) in the extensions, which belong to the caller and are shared by all attempts. A
 //! [`Deadline`](crate::Deadline) in them, on tokio's clock, limits the call:
-//! `request.with_extension(Deadline::at(..))`.
+//! `request.with_extension(Deadline::within(Duration::from_secs(2)))`.
 //!
 //! A listener sees no user information, query and fragment of the URL in a `reqwest::Error`, since tokens are often in
 //! them. The error that is returned still has them: call [`without_url`](reqwest::Error::without_url) before you log
