@@ -24,7 +24,7 @@ fn the_readme_counts_the_profiles() {
 #[test]
 fn the_readme_can_be_read_in_two_minutes() {
     let lines = README.lines().count();
-    assert!(lines <= 170, "the README has {lines} lines; keep it at 170 or fewer");
+    assert!(lines <= 130, "the README has {lines} lines; keep it at 130 or fewer");
 }
 
 /// Lines that begin with `# ` in Rust code are hidden by rustdoc, but not by a forge.
@@ -155,7 +155,7 @@ fn code_compiles_with_the_dependencies_that_its_page_names() {
             let main = if block.contains("fn main()") { "" } else { "\nfn main() {}\n" };
             fs::write(programs.join(format!("block{count}.rs")), format!("{block}\n{main}")).unwrap();
         }
-        assert!(count >= 2, "{name}: {count} blocks");
+        assert!(count >= 1, "{name}: {count} blocks");
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page-code/target");
         let mut check = Command::new(cargo);
