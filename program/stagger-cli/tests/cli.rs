@@ -11,6 +11,8 @@ mod support;
 
 #[path = "cli/advise.rs"]
 mod advise;
+#[path = "cli/blocks.rs"]
+mod blocks;
 #[path = "cli/budget.rs"]
 mod budget;
 #[path = "cli/check.rs"]

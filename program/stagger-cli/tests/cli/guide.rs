@@ -152,13 +152,13 @@ fn outputs_on_all_other_pages_match_their_commands() {
 }
 
 /// A block of code: its language, its text, and what stands between it and the block before.
-struct Block<'a> {
-    language: &'a str,
-    text: &'a str,
-    before: &'a str,
+pub(crate) struct Block<'a> {
+    pub(crate) language: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) before: &'a str,
 }
 
-fn blocks(page: &str) -> Vec<Block<'_>> {
+pub(crate) fn blocks(page: &str) -> Vec<Block<'_>> {
     let parts: Vec<_> = page.split("\n```").collect();
     let code = parts.chunks_exact(2).map(|pair| (pair[0], pair[1]));
     code.map(|(before, code)| {
@@ -227,12 +227,17 @@ fn commands_that_plan_and_check_policies_run_as_they_are_written() {
 }
 
 /// Writes the files of a page: blocks behind a line such as "`virtualservice.yaml`:".
-fn write_files(page: &str, files: &Files) {
+pub(crate) fn write_files(page: &str, files: &Files) {
     for part in page.split("`:\n\n```").skip(1) {
         let (block, _) = part.split_once("\n```").expect("each block ends");
-        let (_, text) = block.split_once('\n').expect("each block has a language");
+        let (language, text) = block.split_once('\n').expect("each block has a language");
+        if ["js", "rust", "sh", "ts"].contains(&language) {
+            continue;
+        }
         let before = &page[..part.as_ptr() as usize - page.as_ptr() as usize];
         let name = before.rsplit('`').nth(4).expect("each file has a name");
+        let path = files.path(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("it is made");
         files.write(name, format!("{text}\n"));
     }
 }

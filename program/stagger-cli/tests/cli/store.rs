@@ -11,7 +11,7 @@ use crate::certificate::Certificate;
 use crate::support::{Files, Running, Seen, eventually, run_script, said, see, stagger};
 
 /// A real server without data.
-struct Redis {
+pub(crate) struct Redis {
     // Drop order: the server is killed before its directory is removed and its port is released.
     server: Server,
     _data: tempfile::TempDir,
@@ -19,7 +19,7 @@ struct Redis {
 }
 
 impl Redis {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(|port| vec!["--port".to_owned(), port.to_owned()])
     }
 
@@ -43,7 +43,7 @@ impl Redis {
         Self { server, _data: data, port }
     }
 
-    fn url(&self, name: &str) -> String {
+    pub(crate) fn url(&self, name: &str) -> String {
         format!("redis://{}/{name}", self.port.address())
     }
 }
