@@ -4,6 +4,7 @@
 mod suite {
     mod book;
     mod choosing;
+    mod compared;
     mod conformance;
     mod connections;
     mod databases;

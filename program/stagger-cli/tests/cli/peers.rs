@@ -1,8 +1,8 @@
-//! Known defects of programs that retry a command: what each program that is installed does, in the table of the guide.
+//! What curl and programs that retry a command do, in the tables of the guide: each program that is installed is run.
 
 use core::time::Duration;
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::support::{Files, eventually, ignore_no_signal, state};
+use crate::origin::{Answer, OK, Origin};
+use crate::support::{Files, Seen, eventually, ignore_no_signal, see, state};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/run.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/compared-shell.md");
 
 /// A program, and the words before a command that is attempted at most twice, with the shortest delay that it accepts.
 struct Tool {
@@ -62,7 +63,7 @@ struct Ended {
 }
 
 /// No situation takes longer, unless a program never ends.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 impl Trial<'_> {
     fn command(&self, words: &[&str]) -> Command {
@@ -183,17 +184,22 @@ fn exactly(seen: &[u8], want: &[u8]) -> String {
     if seen == want { "passed on exactly" } else { "changed" }.to_owned()
 }
 
-fn is_installed(tool: &Tool) -> bool {
+fn is_in_path(program: &str) -> bool {
     let directories = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&directories).any(|directory: PathBuf| directory.join(tool.program).is_file());
-    tool.program.contains('/') || found
+    let found = std::env::split_paths(&directories).any(|directory: PathBuf| directory.join(program).is_file());
+    program.contains('/') || found
 }
 
-/// Returns the cells of the table on the page: a line per row, and in it a cell per tool.
-fn cells(page: &str) -> Vec<Vec<String>> {
-    let table = page.lines().skip_while(|line| !line.starts_with("| situation")).skip(2);
-    let row = |line: &str| line.trim_matches('|').split('|').skip(1).map(|cell| cell.trim().to_owned()).collect();
+/// Returns the rows of the table whose header begins like this, each with its cells.
+fn rows_behind(page: &str, header: &str) -> Vec<Vec<String>> {
+    let table = page.lines().skip_while(|line| !line.starts_with(header)).skip(2);
+    let row = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
     table.take_while(|line| line.starts_with('|')).map(row).collect()
+}
+
+/// Returns the cells of the table of situations: a line per row, and in it a cell per tool.
+fn cells(page: &str) -> Vec<Vec<String>> {
+    rows_behind(page, "| situation").into_iter().map(|row| row[1..].to_vec()).collect()
 }
 
 /// The cells of programs that are not installed stay as they are on the page.
@@ -207,7 +213,7 @@ fn the_table_of_defects_in_the_guide_is_what_the_programs_do() {
     let columns: Vec<Option<Vec<String>>> = std::thread::scope(|scope| {
         let observed = TOOLS.iter().map(|tool| {
             scope.spawn(move || {
-                if !is_installed(tool) {
+                if !is_in_path(tool.program) {
                     eprintln!("SKIPPED: {} is not installed, so its column is not checked", tool.name);
                     return None;
                 }
@@ -240,5 +246,169 @@ fn the_table_of_defects_in_the_guide_is_what_the_programs_do() {
         fs::write(PAGE, &text).expect("the page is written");
     } else {
         assert_eq!(now, known);
+    }
+}
+
+/// A row of the table of responses: the answers of the server, and the options of curl.
+struct Exchange {
+    response: &'static str,
+    answers: &'static [Answer],
+    curl: &'static [&'static str],
+}
+
+const BUSY: Answer = Answer::Head(&["HTTP/1.1 503 Service Unavailable"]);
+const LATER: Answer = Answer::Head(&["HTTP/1.1 503 Service Unavailable", "Retry-After: 30"]);
+
+const EXCHANGES: [Exchange; 8] = [
+    Exchange { response: "503, then 200", answers: &[BUSY, OK], curl: &["-f"] },
+    Exchange { response: "503 each time", answers: &[BUSY], curl: &["-f"] },
+    Exchange { response: "503 each time, `curl` without `-f`", answers: &[BUSY], curl: &[] },
+    Exchange { response: "503 with `Retry-After: 30`", answers: &[LATER], curl: &["-f"] },
+    Exchange { response: "503 each time, to a POST", answers: &[BUSY], curl: &["-f", "-d", "order"] },
+    Exchange { response: "404", answers: &[Answer::Head(&["HTTP/1.1 404 Not Found"])], curl: &["-f"] },
+    Exchange {
+        response: "200, and half of the body",
+        answers: &[Answer::HalfBody(&["HTTP/1.1 200 OK"])],
+        curl: &["-f"],
+    },
+    Exchange { response: "none: the server closes the connection", answers: &[Answer::Nothing], curl: &["-f"] },
+];
+
+/// The words before the options of curl, in the order of the columns. The first is to be found in `PATH`.
+const COMMANDS: [&[&str]; 3] = [
+    &["curl", "--retry", "1"],
+    &["retry", "-t", "2", "-d", "0", "--", "curl"],
+    &[env!("CARGO_BIN_EXE_stagger"), "run", "--http", "-n", "2", "-d", "1ms", "--", "curl"],
+];
+
+impl Exchange {
+    /// Returns what the command does, or `None` if it is not installed.
+    fn observe(&self, command: &[&str]) -> Option<String> {
+        if ![command[0], "curl"].into_iter().all(is_in_path) {
+            eprintln!("SKIPPED: {} or curl is not installed, so its column is not checked", command[0]);
+            return None;
+        }
+        let origin = Origin::start(self.answers);
+        let mut started = plain(command[0]);
+        // Without -s, curl says how long it waits.
+        let says_wait = command[0] == "curl" && self.response.contains("Retry-After");
+        started.args(&command[1..]).arg(if says_wait { "-q" } else { "-qsS" }).args(self.curl).arg(origin.url());
+        if self.response.contains("Retry-After") {
+            let line = line_with(started, &["30 second", " next=", " returned 22"]);
+            let next = line.split(" next=").nth(1).and_then(|rest| rest.split('s').next()?.parse::<f64>().ok());
+            let waits = line.contains("30 second") || next.is_some_and(|next| next >= 30.0);
+            return Some(if waits { "waits for it" } else { "does not wait" }.to_owned());
+        }
+        let code = see(&mut started).status.code().unwrap_or(-1);
+        Some(match origin.requests().len() {
+            1 => format!("1 request, exit {code}"),
+            requests => format!("{requests} requests, exit {code}"),
+        })
+    }
+}
+
+/// Returns a command without proxies and translations.
+fn plain(program: &str) -> Command {
+    ignore_no_signal();
+    let mut command = Command::new(program);
+    for name in ["http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY", "STAGGER_RETRIED_BY"] {
+        command.env_remove(name);
+    }
+    command.env("LANG", "C.UTF-8").stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn the_table_of_responses_in_the_guide_is_what_the_programs_do() {
+    let page = fs::read_to_string(PAGE).expect("the page exists");
+    let known = rows_behind(&page, "| response ");
+    assert_eq!(known.len(), EXCHANGES.len());
+    // They run at the same time, because curl waits for a second at least.
+    std::thread::scope(|scope| {
+        for (exchange, row) in EXCHANGES.iter().zip(&known) {
+            assert_eq!(row[0], exchange.response);
+            for (command, cell) in COMMANDS.iter().zip(&row[1..]) {
+                scope.spawn(move || {
+                    if let Some(seen) = exchange.observe(command) {
+                        assert_eq!(seen, *cell, "{}: {command:?}", exchange.response);
+                    }
+                });
+            }
+        }
+    });
+}
+
+/// Starts a command, and kills it after the first line on its standard error with one of these parts, which is returned;
+/// an empty one if there is none.
+fn line_with(mut command: Command, parts: &[&str]) -> String {
+    command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines().map_while(Result::ok);
+    let line = lines.find(|line| parts.iter().any(|part| line.contains(part)));
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    child.wait().expect("the status is read");
+    line.unwrap_or_default()
+}
+
+fn first_line(words: &[&str]) -> String {
+    let mut command = plain(words[0]);
+    command.args(&words[1..]);
+    line_with(command, &[""])
+}
+
+fn finished(words: &[&str]) -> Seen {
+    see(plain(words[0]).args(&words[1..]))
+}
+
+/// The rows of the table of bare lines, and those of the table behind it, that are marked **run**.
+#[test]
+fn bare_lines_do_what_the_guide_says() {
+    let page = fs::read_to_string(PAGE).expect("the page exists");
+    let rows = rows_behind(&page, "| line ");
+    let cells = |line: &str| {
+        let row = rows.iter().find(|row| row[0] == format!("`{line}`")).unwrap_or_else(|| panic!("no row for {line}"));
+        assert_eq!(row[5], "**run**");
+        [row[1].as_str(), row[2].as_str(), row[4].as_str()]
+    };
+    let says = |text: &str| assert!(page.contains(text), "the page does not say {text:?}");
+
+    assert_eq!(cells("stagger run -- CMD"), ["4", "up to 0.1, 0.2, 0.4 s", "the status of the command"]);
+    let seen = finished(&[env!("CARGO_BIN_EXE_stagger"), "run", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(seen.exits(3).stderr.matches("result=exit:3").count(), 4, "{seen:?}");
+    let total: f64 = seen
+        .stderr
+        .split(" next=")
+        .skip(1)
+        .map(|rest| rest.split('s').next().unwrap_or_default().parse::<f64>().expect("seconds"))
+        .sum();
+    assert!(total <= 0.7, "{seen:?}");
+
+    if is_in_path("curl") {
+        let busy = Origin::start(&[BUSY]);
+        assert_eq!(cells("curl URL"), ["1", "–", "0, for a 503 too"]);
+        finished(&["curl", "-qs", &busy.url()]).exits(0);
+        assert_eq!(busy.requests().len(), 1);
+
+        assert_eq!(cells("curl --retry 3 URL"), ["4", "1, 2, 4 s; 10 min at most", "0, for a last 503 too"]);
+        let warning = first_line(&["curl", "-q", "--no-progress-meter", "--retry", "3", &busy.url()]);
+        // Newer versions say "Retrying in 1 second".
+        if warning.contains("Will retry") {
+            let text = "Will retry in 1 seconds. 3 retries left.";
+            says(text);
+            assert!(warning.contains(text), "{warning}");
+        }
+        let silent = finished(&["curl", "-qsS", "--retry", "1", &busy.url()]);
+        assert_eq!((silent.exits(0).stderr.as_str(), busy.requests().len()), ("", 1 + 1 + 2));
+    }
+    if is_in_path("retry") {
+        assert_eq!(cells("retry CMD"), ["no limit", "10 s", "the status of the command"]);
+        let text = "false returned 1, backing off for 10 seconds and trying again...";
+        says(text);
+        assert_eq!(first_line(&["retry", "false"]), format!("retry: {text}"));
+    }
+    if is_in_path("timeout") {
+        assert_eq!(cells("timeout 10 CMD"), ["1", "–", "the status of the command, or 124"]);
+        finished(&["timeout", "0.05", "sleep", "60"]).exits(124);
+        finished(&["timeout", "10", "sh", "-c", "exit 3"]).exits(3);
     }
 }

@@ -1,4 +1,4 @@
-//! The table of uses in `docs/guide/wait.md`: each line runs against the real thing, and beside its peer.
+//! The table of uses in `docs/guide/compared-shell.md`: each line runs against the real thing, and beside its peer.
 
 use core::time::Duration;
 use std::io::{BufReader, Read};
@@ -9,7 +9,7 @@ use std::{env, fs, thread};
 use super::scenes::{self, Scene, read_until};
 use crate::support::{Files, Running, eventually, ignore_no_signal};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/wait.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/compared-shell.md");
 
 struct Use {
     what: &'static str,
