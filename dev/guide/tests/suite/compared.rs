@@ -1,4 +1,5 @@
-//! Checks `docs/guide/compared.md`: what the crates do on a bare call, their versions, and the figures from other pages.
+//! Checks `docs/guide/compared.md`: what the crates do on a bare call, their versions, and the figures from other
+//! pages.
 
 use core::pin::Pin;
 use core::time::Duration;
@@ -23,8 +24,8 @@ const PAGE: &str = include_str!("../../../../docs/guide/compared.md");
 const PERFORMANCE: &str = include_str!("../../../../docs/performance.md");
 const LOCK: &str = include_str!("../../../../Cargo.lock");
 
-/// The number of calls whose delays are drawn: with full jitter, the longest of so many is within 5 % of the ceiling but
-/// once in 10⁸ times, and the shortest within 5 % of zero.
+/// The number of calls whose delays are drawn: with full jitter, the longest of so many is within 5 % of the ceiling
+/// but once in 10⁸ times, and the shortest within 5 % of zero.
 const CALLS: usize = 400;
 
 /// Returns the cells of the first row that begins with these.

@@ -64,7 +64,8 @@ fn advise_is_dominated_by_no_random_policy() {
 /// Takes some time: each case is a search, and simulations of its neighbors in dozens of outages.
 #[test]
 fn neighbors_of_what_is_advised_are_not_better() {
-    NEIGHBORS.assert_holds(18, 14, &[("no neighbor is better for calls", 2), ("no neighbor is better for jobs", 2)]);
+    let words = [("no neighbor is better for calls", 2), ("no neighbor is better for jobs", 2)];
+    NEIGHBORS.assert_holds_except(0.05, 18, 14, &words);
 }
 
 /// The questions whose answers random policies dominated, by up to 46 points of the share served, when the search knew

@@ -1,6 +1,6 @@
 //! Every `sh` block of the README, the book and the crates' front pages does what it says: it is run here, in a
-//! directory with what it names; or it is a command of cargo whose package, example and tests exist; or the source of the
-//! page says why it is not run.
+//! directory with what it names; or it is a command of cargo whose package, example and tests exist; or the source of
+//! the page says why it is not run.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};

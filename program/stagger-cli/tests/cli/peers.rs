@@ -338,8 +338,8 @@ fn the_table_of_responses_in_the_guide_is_what_the_programs_do() {
     });
 }
 
-/// Starts a command, and kills it after the first line on its standard error with one of these parts, which is returned;
-/// an empty one if there is none.
+/// Starts a command, and kills it after the first line on its standard error with one of these parts, which is
+/// returned; an empty one if there is none.
 fn line_with(mut command: Command, parts: &[&str]) -> String {
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
