@@ -23,12 +23,45 @@ pub(crate) fn exponential(bits: u64) -> f64 {
     -ln(unit_interval(bits))
 }
 
+/// Returns a gamma deviate of this shape, above 0, with mean 1, from as many random bits as it takes.
+///
+/// Source: G. Marsaglia and W. W. Tsang, "A Simple Method for Generating Gamma Variables", ACM TOMS 26 (2000), with
+/// their step for shapes below 1.
+pub(crate) fn gamma(shape: f64, mut bits: impl FnMut() -> u64) -> f64 {
+    let d = if shape < 1.0 { shape + 1.0 } else { shape } - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    let drawn = loop {
+        let x = normal(bits());
+        let v = 1.0 + c * x;
+        if v <= 0.0 {
+            continue;
+        }
+        let v = v * v * v;
+        if -exponential(bits()) < 0.5 * x * x + d - d * v + d * ln(v) {
+            break d * v;
+        }
+    };
+    let boost = if shape < 1.0 { exp(-exponential(bits()) / shape) } else { 1.0 };
+    drawn * boost / shape
+}
+
+/// Returns the exponential of a number that is not above 0.
+fn exp(x: f64) -> f64 {
+    let halvings = (-x / core::f64::consts::LN_2).round();
+    if halvings >= 1_022.0 {
+        return 0.0;
+    }
+    let rest = x + halvings * core::f64::consts::LN_2;
+    let sum = (1..18).rev().fold(1.0, |sum, k| 1.0 + sum * rest / f64::from(k));
+    sum * f64::from_bits((1_023 - halvings as u64) << 52)
+}
+
 /// Returns the fraction in (0, 1) for 64 random bits: the middle of one of 2^52 intervals, so it is never 0 or 1.
-fn unit_interval(bits: u64) -> f64 {
+pub(crate) fn unit_interval(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }
 
-/// Returns the natural logarithm of a normal number in (0, 1).
+/// Returns the natural logarithm of a normal number above 0.
 fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1_023 << 52);
@@ -164,6 +197,38 @@ mod tests {
             let got_mean = draws.iter().sum::<f64>() / count as f64;
             let got_square = draws.iter().map(|x| x * x).sum::<f64>() / count as f64;
             assert!((got_mean - mean).abs() < 0.016 && (got_square - square).abs() < slack, "{got_mean} {got_square}");
+        }
+    }
+
+    /// Mean 1, and a variance of 1 / shape, within five standard errors.
+    #[test]
+    fn gamma_deviates_have_their_mean_and_variance() {
+        let count = 100_000;
+        for shape in [0.1, 0.5, 1.0, 4.0, 100.0] {
+            let mut drawn = 0;
+            let draws: Vec<_> = (0..count)
+                .map(|_| {
+                    gamma(shape, || {
+                        drawn += 1;
+                        Seed::new(2).draw(drawn)
+                    })
+                })
+                .collect();
+            let mean = draws.iter().sum::<f64>() / f64::from(count);
+            let variance = draws.iter().map(|x| (x - 1.0).powi(2)).sum::<f64>() / f64::from(count);
+            let error = (1.0 / shape / f64::from(count)).sqrt();
+            // The fourth moment of a gamma deviate is 3 + 6 / shape in squares of the variance.
+            let spread = ((2.0 + 6.0 / shape) / f64::from(count)).sqrt();
+            assert!((mean - 1.0).abs() < 5.0 * error, "{shape}: {mean}");
+            assert!((variance * shape - 1.0).abs() < 5.0 * spread, "{shape}: {variance}");
+        }
+    }
+
+    #[test]
+    fn the_exponential_matches_the_platform() {
+        for n in 0..1_900 {
+            let x = -f64::from(n) * 0.37;
+            assert!((exp(x) - x.exp()).abs() <= 1e-13 * x.exp(), "{x}: {} is not {}", exp(x), x.exp());
         }
     }
 

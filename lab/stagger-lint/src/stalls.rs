@@ -134,7 +134,7 @@ impl Stalls {
                 peak: mean(&|run| run.peak_second() as f64),
                 recovery: Duration::try_from_secs_f64(recovery).unwrap_or(NEVER),
                 lost: 1.0 - mean(&OutageFigures::success_ratio),
-                down: runs.iter().filter(|run| run.is_metastable()).count(),
+                down: runs.iter().filter(|run| run.state_at_horizon().is_down()).count(),
                 runs: runs.len(),
             });
         }

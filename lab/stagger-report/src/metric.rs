@@ -56,10 +56,13 @@ pub fn parse_conditions(lists: &[String], known: &[Metric]) -> Result<Vec<(Strin
 /// Returns a sentence for each condition that these figures do not meet. `whose` says which run they belong to.
 pub fn failures(of: &[Metric], conditions: &[(String, Condition)], whose: &str) -> Vec<String> {
     let mut failures = Vec::new();
+    let not_decided = VerdictEntry::ALL.iter().position(|(_, verdict)| *verdict == VerdictEntry::NotDecided);
+    let is_open = of.iter().any(|metric| metric.key == "verdict" && metric.value.map(|at| at as usize) == not_decided);
     for (key, condition) in conditions {
         let Some(metric) = of.iter().find(|metric| metric.key == *key) else { continue };
         if !condition.holds(metric.value) {
-            failures.push(format!("{}: {key} is {} {whose}", condition.text, metric.text()));
+            let value = if is_open && metric.value.is_none() { "not decided".to_owned() } else { metric.text() };
+            failures.push(format!("{}: {key} is {value} {whose}", condition.text));
         }
     }
     failures
@@ -82,14 +85,16 @@ pub enum VerdictEntry {
     Recovered,
     Relapsed,
     StillDown,
+    NotDecided,
 }
 
 impl VerdictEntry {
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("never-fell", Self::NeverFell),
         ("recovered", Self::Recovered),
         ("relapsed", Self::Relapsed),
         ("still-down", Self::StillDown),
+        ("not-decided", Self::NotDecided),
     ];
 }
 
@@ -99,7 +104,8 @@ impl From<VerdictKind> for VerdictEntry {
             VerdictKind::NeverFell => Self::NeverFell,
             VerdictKind::Recovered => Self::Recovered,
             VerdictKind::Relapsed => Self::Relapsed,
-            _ => Self::StillDown,
+            VerdictKind::StillDown => Self::StillDown,
+            _ => Self::NotDecided,
         }
     }
 }

@@ -59,12 +59,13 @@ pub fn frame(front: &Front<'_>, content: &str, json: &str, command: &str) -> Str
 
 /// Returns a sentence with a capital letter at its beginning, unless it begins with a name, which is not changed.
 fn capitalized(sentence: &str) -> String {
-    const BEGINNINGS: [&str; 11] = [
+    const BEGINNINGS: [&str; 12] = [
         "no policy ",
         "the system ",
         "the requests ",
         "a system ",
         "still down ",
+        "not decided ",
         "never fell: ",
         "recovered: ",
         "relapsed: ",

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::course::{Course, Run};
 use super::verdict::JudgedWindows;
 use super::{LeaseFigures, Verdict};
 use crate::engine::TimeSeries;
@@ -38,6 +39,9 @@ pub struct OutageFigures {
     /// Requests that arrived from the start of the outage, and the attempts that they made before the horizon.
     pub(super) from_start: RequestsAndAttempts,
     pub(super) windows: JudgedWindows,
+    pub(super) course: Course,
+    /// Jobs at the server after the last arrival of every whole second.
+    pub(super) queue: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,9 +77,26 @@ impl OutageFigures {
         self.attempts.seconds().skip(self.outage_start.as_secs() as usize).max().unwrap_or(0)
     }
 
-    /// Returns whether the system survived the outage.
+    /// Returns whether the system survived the outage, as far as this run shows it:
+    /// [`NotDecided`](Verdict::NotDecided) if a longer one could show something else.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        let run = Run {
+            course: &self.course,
+            windows: &self.windows,
+            fault_end: self.outage_end,
+            horizon: self.horizon,
+            requests: &self.requests,
+            attempts: vec![&self.attempts],
+            occupancies: vec![&self.queue],
+        };
+        run.verdict()
+    }
+
+    /// Returns what the windows up to the horizon say, as if nothing came after it. A system that recovers more slowly
+    /// than that is down.
+    #[must_use]
+    pub fn state_at_horizon(&self) -> Verdict {
         self.windows.verdict()
     }
 
@@ -86,10 +107,11 @@ impl OutageFigures {
         self.windows.recovery()
     }
 
-    /// Returns whether the system is down at the horizon. A very slow recovery counts as metastable, too.
+    /// Returns whether the system is down at the horizon, and stays down; false if that is [not
+    /// decided](Verdict::NotDecided).
     #[must_use]
     pub fn is_metastable(&self) -> bool {
-        !self.verdict().is_up()
+        self.verdict().is_down()
     }
 
     /// Returns the time at which the system fell first, from the start of the simulation; `None` if it never fell.

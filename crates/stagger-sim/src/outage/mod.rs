@@ -29,16 +29,18 @@
 //! outage is over, but requests still fail. Every process has the initial allowance of its budget, so a large fleet has
 //! a large total.
 
+mod course;
 mod figures;
 mod guards;
 mod scenario;
 mod simulation;
 mod verdict;
 
+pub(crate) use course::{Course, Run};
 pub use figures::OutageFigures;
 pub(crate) use guards::Fleet;
 pub use guards::{DefaultGuards, FleetBudget, FleetConditions, FleetRun, LeaseFigures, ProcessGuards, StoreFaults};
 pub(crate) use scenario::longest_call;
 pub use scenario::{OutageKind, OutageScenario, OutageScenarioBuilder};
 pub use verdict::Verdict;
-pub(crate) use verdict::{GOOD_PERCENT, JudgedWindows};
+pub(crate) use verdict::{GOOD_PERCENT, JudgedWindows, shortest_horizon};

@@ -83,11 +83,11 @@ impl OutageScenario {
     }
 }
 
-/// Returns a horizon, in microseconds, with enough windows after a short outage to see a recovery.
+/// Returns a horizon, in microseconds, with enough windows after a short outage to see whether it recovers.
 const fn default_horizon(rate: f64) -> u64 {
     const LEAST: u64 = 120_000_000;
     // Not a number, and out of range, if the rate is invalid.
-    let wanted = (1_200.0 * 1e6 / rate) as u64;
+    let wanted = (2_400.0 * 1e6 / rate) as u64;
     if wanted <= LEAST {
         LEAST
     } else if wanted >= MAX_TIME {
@@ -141,8 +141,8 @@ impl OutageScenarioBuilder {
         one_way: Duration = micros(one_way);
         /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
         timeout: Duration = micros(timeout);
-        /// Sets the end of the simulation. Default two minutes, or the time of 1,200 expected requests if that is
-        /// longer: twelve [windows](super::OutageFigures::window). Range: up to 76 hours, and up to 67 million
+        /// Sets the end of the simulation. Default two minutes, or the time of 2,400 expected requests if that is
+        /// longer: 24 [windows](super::OutageFigures::window). Range: up to 76 hours, and up to 67 million
         /// requests.
         horizon: Duration = micros(horizon);
         /// Sets the `Retry-After` of rejections: of a full queue, and of a server that rejects everything. Default

@@ -7,6 +7,7 @@ use stagger_core::guard::Permits;
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
 use stagger_core::{FailureKind, Outcome, Policy, Seed, ServerHint, StopReason};
 
+use super::course::{Course, note};
 use super::verdict::{GOOD_PERCENT, JudgedWindows};
 use super::{Fleet, OutageFigures, OutageKind, OutageScenario, ProcessGuards, longest_call};
 use crate::distributions::exponential;
@@ -36,6 +37,14 @@ impl OutageScenario {
         // Delays have no minimum.
         Engine::Heap.run(&mut simulation, progress).ok()?;
         Some(simulation.into_figures())
+    }
+
+    /// Returns the course of a run at its start.
+    fn course(&self, policy: &Policy, window: Duration) -> Course {
+        let hint = self.retry_after.map_or(Duration::ZERO, Duration::from_micros);
+        let longest = longest_call(policy, Duration::from_micros(self.timeout), hint);
+        let work = Duration::try_from_secs_f64(f64::from(self.queue) / self.capacity).unwrap_or(Duration::MAX);
+        Course::new(window, longest, work, vec![self.capacity])
     }
 
     /// Returns the time at which the requests that arrive before the horizon are settled: at most after another
@@ -71,6 +80,9 @@ struct OutageSimulation<'a> {
     /// Number of requests that arrived before the horizon, and are not settled.
     unsettled: u64,
     figures: OutageFigures,
+    /// Retries that guards let through, and those that they did not.
+    granted: u64,
+    refused: u64,
     /// Number of requests without further events.
     finished: u64,
 }
@@ -111,6 +123,7 @@ impl<'a> OutageSimulation<'a> {
         let (one_way, horizon) = (scenario.one_way, scenario.horizon);
         let fleet = Fleet::start(&mut processes, scenario.store, one_way, 0, horizon, seed.for_call(4));
         let (start, end) = (scenario.start, scenario.start + scenario.duration);
+        let windows = JudgedWindows::new(scenario.rate, [start, end], horizon, GOOD_PERCENT);
         Self {
             scenario,
             policy,
@@ -127,10 +140,13 @@ impl<'a> OutageSimulation<'a> {
                 rate: scenario.rate,
                 outage_start: Duration::from_micros(start),
                 outage_end: Duration::from_micros(end),
-                horizon: Duration::from_micros(scenario.horizon),
-                windows: JudgedWindows::new(scenario.rate, [start, end], scenario.horizon, GOOD_PERCENT),
+                horizon: Duration::from_micros(horizon),
+                course: scenario.course(policy, windows.width()),
+                windows,
                 ..OutageFigures::default()
             },
+            granted: 0,
+            refused: 0,
             finished: 0,
         }
     }
@@ -202,7 +218,9 @@ impl<'a> OutageSimulation<'a> {
         let OutageScenario { one_way, timeout, .. } = *self.scenario;
         // The timeout is at least a round trip, so a client always learns of an immediate rejection.
         let (gives_up, soon) = (now - one_way + timeout, now + one_way);
-        let (next, heard) = match self.server.arrive(now) {
+        let done = self.server.arrive(now);
+        note(&mut self.figures.queue, now, self.server.done.len() as u32);
+        let (next, heard) = match done {
             Ok(done) if done + one_way as f64 <= gives_up as f64 => (NextEvent::Succeed, done as u64 + one_way),
             Ok(_) => (NextEvent::Fail, gives_up),
             Err(Rejection::QueueFull | Rejection::Throttled) => (NextEvent::BeThrottled, soon),
@@ -217,8 +235,15 @@ impl<'a> OutageSimulation<'a> {
         let (arrived_at, process) = self.requests[id as usize];
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permits::take(&mut self.permits[id as usize]);
-        let guards = self.processes[process as usize].guards();
-        match retry.decide(outcome, permit, || instant(now), &guards) {
+        let process = &self.processes[process as usize];
+        let decision = retry.decide(outcome, permit, || instant(now), &process.guards());
+        if !process.is_empty() {
+            self.granted += u64::from(matches!(decision, Decision::Retry { .. }));
+            self.refused += u64::from(matches!(decision, Decision::Stop(StopReason::Guard(_))));
+            note(&mut self.figures.course.granted, now, self.granted);
+            note(&mut self.figures.course.refused, now, self.refused);
+        }
+        match decision {
             Decision::Retry { after, permit, .. } => {
                 self.permits[id as usize] = permit;
                 match micros(after) {

@@ -11,6 +11,13 @@ use stagger_core::text::Compact;
 /// start of the outage. A window is good if at least 90 % of its requests are served in the end, also after the
 /// horizon: the simulation continues under the same load until they are settled. The system is up at the start of the
 /// outage, is down from a window that is not good, and is up again from the first of five consecutive good windows.
+///
+/// A run is not decided before the end of the outage and six windows, and while a backlog of a system that is up grows.
+/// A system that is down is said to stay down if it has been down, after the outage, for a minute, sixteen windows, and
+/// twice the longest call with all queues that it may pass; and if, in the second half of that time, neither its
+/// backlogs, its failures nor its attempts shrink, no cache fills, and no guard lives on savings. What shrinks is told
+/// from chance at 99 %, and what cannot be told apart from it is not decided. A system that has relapsed three times goes
+/// on like that: its state at the horizon is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -28,18 +35,26 @@ pub enum Verdict {
         /// Whether it is up at the horizon.
         is_up: bool,
     },
-    /// The system was down once, and is down at the horizon.
+    /// The system was down once, is down at the horizon, and stays down.
     StillDown {
         /// Time at which it fell, from the start of the simulation.
         since: Duration,
     },
+    /// The horizon is too short: the system may recover after it, or fall.
+    NotDecided,
 }
 
 impl Verdict {
-    /// Returns whether the system is up at the horizon.
+    /// Returns whether the system is up at the horizon; false if that is not decided.
     #[must_use]
     pub const fn is_up(&self) -> bool {
-        !matches!(self, Self::StillDown { .. } | Self::Relapsed { is_up: false, .. })
+        matches!(self, Self::NeverFell | Self::Recovered { .. } | Self::Relapsed { is_up: true, .. })
+    }
+
+    /// Returns whether the system is down at the horizon; false if that is not decided.
+    #[must_use]
+    pub const fn is_down(&self) -> bool {
+        matches!(self, Self::StillDown { .. } | Self::Relapsed { is_up: false, .. })
     }
 }
 
@@ -52,12 +67,16 @@ impl fmt::Display for Verdict {
                 write!(f, "relapsed at {:.2}, {} at the horizon", Compact(*at), if *is_up { "up" } else { "down" })
             }
             Self::StillDown { since } => write!(f, "has been down since {:.2}", Compact(*since)),
+            Self::NotDecided => f.write_str("is not decided at the horizon"),
         }
     }
 }
 
 /// The number of consecutive good windows after which a system is up.
 pub(crate) const GOOD_WINDOWS: usize = 5;
+
+/// With so many relapses, a system neither recovers nor stays down.
+const RELAPSES: usize = 3;
 
 /// The share of the requests of a good window that are served, in percent.
 pub(crate) const GOOD_PERCENT: u64 = 90;
@@ -110,6 +129,16 @@ impl History {
     }
 }
 
+/// Returns the shortest horizon at which a system with so many requests per second can be seen to recover from a fault
+/// that ends at `end`.
+pub(crate) fn shortest_horizon(end: Duration, rate: f64) -> Duration {
+    shortest_horizon_of(end, Duration::from_micros(Windows::width_for(rate)))
+}
+
+fn shortest_horizon_of(end: Duration, width: Duration) -> Duration {
+    end.saturating_add(width.saturating_mul(GOOD_WINDOWS as u32 + 1))
+}
+
 /// Number of windows before the end that the final share is computed from.
 const LAST_WINDOWS: usize = 10;
 
@@ -157,6 +186,26 @@ impl JudgedWindows {
         self.history().first_fall().map(|fall| self.windows.start_of(fall))
     }
 
+    /// Returns the time since which the system is down, if it is down at the horizon.
+    pub(crate) fn down_since(&self) -> Option<Duration> {
+        let history = self.history();
+        let fall = if history.is_up() { None } else { history.falls.last() };
+        fall.map(|&fall| self.windows.start_of(fall))
+    }
+
+    /// Returns whether the system has come back and fallen again several times: a longer run would show it in either
+    /// state.
+    pub(crate) fn comes_and_goes(&self) -> bool {
+        self.history().falls.len() > RELAPSES
+    }
+
+    /// Returns the share of the requests that failed, of each window that starts at `from` or later.
+    pub(crate) fn failure_ratios(&self, from: Duration) -> Vec<f64> {
+        let windows = self.windows.after_start().iter().enumerate();
+        let late = windows.filter(|&(nth, window)| window.arrived > 0 && self.windows.start_of(nth) >= from);
+        late.map(|(_, window)| 1.0 - window.served as f64 / window.arrived as f64).collect()
+    }
+
     pub(crate) fn was_down_before(&self) -> bool {
         // The requests of the last window before the fault can be hit by it.
         let before = self.windows.before_outage();
@@ -169,7 +218,7 @@ impl JudgedWindows {
 
     /// Returns the shortest horizon at which the system can be seen to recover.
     pub(crate) fn min_horizon(&self) -> Duration {
-        self.end.saturating_add(self.width().saturating_mul(GOOD_WINDOWS as u32 + 1))
+        shortest_horizon_of(self.end, self.width())
     }
 
     /// Returns the share of the requests of the last ten windows that were served.
@@ -212,7 +261,7 @@ const MIN_WIDTH: u64 = 1_000_000;
 impl Windows {
     /// Creates empty windows for a mean number of requests per second.
     fn new(rate: f64, outage_start: u64, horizon: u64) -> Self {
-        let width = MIN_WIDTH.max((1e6 * EXPECTED / rate).ceil() as u64);
+        let width = Self::width_for(rate);
         let before = outage_start / width;
         let after = match (horizon - outage_start) / width {
             0 => u64::from(horizon > outage_start),
@@ -246,6 +295,11 @@ impl Windows {
         let since = arrived_at.checked_sub(self.origin)?;
         let last = self.windows.len().checked_sub(1)?;
         self.windows.get_mut(last.min((since / self.width) as usize))
+    }
+
+    /// Returns the width of a window, in microseconds.
+    fn width_for(rate: f64) -> u64 {
+        MIN_WIDTH.max((1e6 * EXPECTED / rate).ceil() as u64)
     }
 
     /// Returns the width of a window.

@@ -135,8 +135,8 @@ report! {
     metrics {
         /// Whether the system survived the outage.
         verdict: VerdictKind = figures.verdict().into(), "verdict" (Verdict, Lower, Detail);
-        /// Whether the system is down at the horizon.
-        metastable: bool = figures.is_metastable(), "metastable" (Bool, Lower, Primary);
+        /// Whether the system is down at the horizon, and stays down; null if that is not decided.
+        metastable: Option<bool> = stays_down(figures), "metastable" (Bool, Lower, Primary);
         /// Time from the end of the outage until the system is up for the rest of the simulation; 0 if it never fell.
         recovery_s: Option<f64> = seconds(figures.recovery()), "recovered after" (Seconds, Lower, Primary);
         /// Share of the requests that succeeded, from the start of the outage.
@@ -150,7 +150,7 @@ report! {
         /// Number of attempts in the last ten seconds relative to the mean number of requests.
         final_load: f64 = figures.final_load(), "final load" (Number, Lower, Secondary);
         /// Whether the system was down at any time from the start of the outage.
-        fell: bool = figures.verdict() != Verdict::NeverFell, "fell" (Bool, Lower, Detail);
+        fell: bool = figures.fell_at().is_some(), "fell" (Bool, Lower, Detail);
         /// Time at which it fell first, from the start of the simulation.
         fell_at_s: Option<f64> = seconds(figures.fell_at()), "fell at" (Seconds, Neither, Detail);
         /// Whether the system was down more than once.
@@ -298,8 +298,13 @@ fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
 }
 
+fn stays_down(figures: &outage::OutageFigures) -> Option<bool> {
+    let verdict = figures.verdict();
+    (verdict != Verdict::NotDecided).then(|| verdict.is_down())
+}
+
 fn relapsed_at(figures: &outage::OutageFigures) -> Option<Duration> {
-    match figures.verdict() {
+    match figures.state_at_horizon() {
         Verdict::Relapsed { at, .. } => Some(at),
         _ => None,
     }
@@ -321,13 +326,15 @@ pub enum VerdictKind {
     Recovered,
     /// The system was down more than once.
     Relapsed,
-    /// The system was down once, and is down at the horizon.
+    /// The system was down once, is down at the horizon, and stays down.
     StillDown,
+    /// The horizon is too short: the system may recover after it, or fall.
+    NotDecided,
 }
 
 impl VerdictKind {
     /// All kinds, the best first.
-    pub const ALL: [Self; 4] = [Self::NeverFell, Self::Recovered, Self::Relapsed, Self::StillDown];
+    pub const ALL: [Self; 5] = [Self::NeverFell, Self::Recovered, Self::Relapsed, Self::StillDown, Self::NotDecided];
 
     /// Returns the name in the document and in assertions.
     #[must_use]
@@ -337,6 +344,7 @@ impl VerdictKind {
             Self::Recovered => "recovered",
             Self::Relapsed => "relapsed",
             Self::StillDown => "still-down",
+            Self::NotDecided => "not-decided",
         }
     }
 }
@@ -348,6 +356,7 @@ impl From<Verdict> for VerdictKind {
             Verdict::Recovered { .. } => Self::Recovered,
             Verdict::Relapsed { .. } => Self::Relapsed,
             Verdict::StillDown { .. } => Self::StillDown,
+            Verdict::NotDecided => Self::NotDecided,
         }
     }
 }

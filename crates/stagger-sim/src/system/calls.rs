@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stagger_core::guard::{Guard, Permits};
 use stagger_core::machine::{Decision, RetryMachine, RetryState};
-use stagger_core::{Guards, Instant, NestedRetries, Outcome, Seed};
+use stagger_core::{Guards, Instant, NestedRetries, Outcome, Seed, StopReason};
 
 use super::edge::{Edge, NestedCalls};
 use super::queue::EventKind;
@@ -83,10 +83,8 @@ impl Simulation<'_> {
         let (settings, link) = (&self.system.settings.edges[edge], &self.links[edge]);
         let nested = call.nested(settings);
         let mut permits = Permits::take(&mut call.permits);
-        // Whether the first attempt is made has been decided with the call.
-        let is_first = call.retry == RetryState::new();
-        let limit = if is_first { None } else { deadline(call.deadline) };
-        let mut retry = RetryMachine::new(&settings.policy, &mut call.retry, call.seed).deadline(limit);
+        let mut retry =
+            RetryMachine::new(&settings.policy, &mut call.retry, call.seed).deadline(deadline(call.deadline));
         let begun = if link.guards.is_empty() {
             retry.begin(Permits::NONE, || instant(now), &Guards::none().nested(nested))
         } else {
@@ -187,6 +185,10 @@ impl Simulation<'_> {
         } else {
             retry.decide(outcome, permits, || instant(now), &link.guards(call.owner, nested))
         };
+        if !link.guards.is_empty() {
+            self.granted += u64::from(matches!(decision, Decision::Retry { .. }));
+            self.refused += u64::from(matches!(decision, Decision::Stop(StopReason::Guard(_))));
+        }
         let is_served = match decision {
             Decision::Retry { after, permit, .. } => {
                 call.permits = permit;

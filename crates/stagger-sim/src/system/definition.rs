@@ -4,8 +4,9 @@ use core::fmt;
 use core::time::Duration;
 
 use super::edge::Edge;
-use super::service::Service;
+use super::service::{Service, Times};
 use super::trigger::{Fault, Trigger};
+use crate::outage::shortest_horizon;
 use crate::scenario::setters;
 
 /// Users, services and the calls between them, with the triggers that affect them. A built system is valid.
@@ -13,6 +14,8 @@ use crate::scenario::setters;
 pub struct System {
     pub(super) settings: SystemBuilder,
     pub(super) graph: Graph,
+    /// The end of the simulation, given or by default.
+    pub(super) horizon: Duration,
 }
 
 /// Builds a [`System`].
@@ -25,7 +28,7 @@ pub struct SystemBuilder {
     pub(super) services: Vec<Service>,
     pub(super) edges: Vec<Edge>,
     pub(super) triggers: Vec<Trigger>,
-    pub(super) horizon: Duration,
+    pub(super) horizon: Option<Duration>,
 }
 
 /// How the users' requests are distributed over time.
@@ -63,8 +66,11 @@ impl System {
     /// The most requests of a run, those after the horizon included.
     pub const MAX_REQUESTS: f64 = 1e9;
 
+    /// How many times as long as its horizon a run [goes on](Self::run_until_decided) at most.
+    pub const LONGEST_RUN: u32 = 16;
+
     /// Starts the definition of a system whose users make this many requests per second: at random, from 10 processes,
-    /// until a horizon of 5 minutes.
+    /// until a horizon of 5 minutes or the shortest one at which a recovery can be seen, if that is later.
     pub const fn builder(rate: f64) -> SystemBuilder {
         SystemBuilder {
             rate,
@@ -73,7 +79,7 @@ impl System {
             services: Vec::new(),
             edges: Vec::new(),
             triggers: Vec::new(),
-            horizon: Duration::from_secs(300),
+            horizon: None,
         }
     }
 
@@ -100,7 +106,7 @@ impl System {
     /// Returns the end of the simulation.
     #[must_use]
     pub const fn horizon(&self) -> Duration {
-        self.settings.horizon
+        self.horizon
     }
 
     /// Returns the mean number of requests per second.
@@ -120,9 +126,14 @@ impl System {
     /// Returns the start of the first trigger and the end of the last: zero and zero if there is none.
     #[must_use]
     pub fn fault(&self) -> (Duration, Duration) {
-        let triggers = &self.settings.triggers;
-        let start = triggers.iter().map(|trigger| trigger.at).min().unwrap_or_default();
-        (start, triggers.iter().map(|trigger| trigger.at + trigger.length).max().unwrap_or_default())
+        self.settings.fault()
+    }
+
+    /// Returns the shortest horizon at which the system can be seen to recover: the end of the last trigger and six
+    /// windows, each of a second or of a hundred expected requests.
+    #[must_use]
+    pub fn min_horizon(&self) -> Duration {
+        shortest_horizon(self.fault().1, self.settings.rate)
     }
 }
 
@@ -135,9 +146,13 @@ impl SystemBuilder {
         /// Sets the number of the users' processes, each with its own guards. A request belongs to one of them, chosen
         /// uniformly. Default 10. Range: 1 to 1,000,000.
         processes: u32 = processes;
-        /// Sets the end of the simulation; the requests before it are settled under the same load after it. Default: 5
-        /// minutes. Range: above 0, to 76 hours.
-        horizon: Duration = horizon;
+    }
+
+    /// Sets the end of the simulation; the requests before it are settled under the same load after it. Default: 5
+    /// minutes, or the [shortest horizon](System::min_horizon) if that is later. Range: above 0, to 76 hours.
+    pub const fn horizon(mut self, horizon: Duration) -> Self {
+        self.horizon = Some(horizon);
+        self
     }
 
     /// Adds a service.
@@ -176,14 +191,31 @@ impl SystemBuilder {
         self.check_edges(&mut problems);
         self.check_triggers(&mut problems);
         let graph = self.resolve(&mut problems);
-        if problems.is_empty() { Ok(System { settings: self, graph }) } else { Err(SystemError { problems }) }
+        let horizon = self.end();
+        if problems.is_empty() { Ok(System { settings: self, graph, horizon }) } else { Err(SystemError { problems }) }
+    }
+
+    /// Returns the horizon, given or by default.
+    fn end(&self) -> Duration {
+        self.horizon.unwrap_or_else(|| {
+            // A rate beyond its range is a problem of its own.
+            let shortest = shortest_horizon(self.fault().1, self.rate.max(1e-6));
+            DEFAULT_HORIZON.max(shortest.min(MAX_HORIZON))
+        })
+    }
+
+    fn fault(&self) -> (Duration, Duration) {
+        let triggers = &self.triggers;
+        let start = triggers.iter().map(|trigger| trigger.at).min().unwrap_or_default();
+        let ends = triggers.iter().map(|trigger| trigger.at.saturating_add(trigger.length));
+        (start, ends.max().unwrap_or_default())
     }
 
     fn check_whole(&self, problems: &mut Vec<SystemProblem>) {
         let mut check = checker(problems, SystemPart::Whole, "system");
         check((1e-6..=1e6).contains(&self.rate), "the rate is not between 0.000001 and 1,000,000 per second");
         check((1..=1_000_000).contains(&self.processes), "the number of processes is not between 1 and 1,000,000");
-        check(is_length(self.horizon, MAX_HORIZON), "the horizon is 0 or above 76 hours");
+        check(is_length(self.end(), MAX_HORIZON), "the horizon is 0 or above 76 hours");
         check(!self.services.is_empty() && self.services.len() <= 64, "there are no services, or more than 64");
         check(self.edges.len() <= 256, "there are more than 256 edges");
         check(self.triggers.len() <= 256, "there are more than 256 triggers");
@@ -191,7 +223,7 @@ impl SystemBuilder {
             Fault::Spike(factor) => factor.max(1.0),
             _ => 1.0,
         });
-        let requests = self.rate * 2.0 * (self.horizon.as_secs_f64() + 1.0) * spikes.product::<f64>();
+        let requests = self.rate * 2.0 * (self.end().as_secs_f64() + 1.0) * spikes.product::<f64>();
         check(
             requests <= System::MAX_REQUESTS,
             "a run would have more than a billion requests; lower rate, spike or horizon",
@@ -211,6 +243,23 @@ impl SystemBuilder {
             check(self.services[..nth].iter().all(|other| other.name != service.name), "its name is not unique");
             check((1..=1_000_000).contains(&service.workers), "the number of workers is not between 1 and 1,000,000");
             check(is_length(service.time, HOUR), "the service time is 0 or above an hour");
+            match &service.times {
+                Times::Gamma(variation) => {
+                    check((0.0..=10.0).contains(variation), "the variation of service times is not between 0 and 10");
+                }
+                Times::Measured(quantiles) => {
+                    check(
+                        (2..=1_001).contains(&quantiles.len()),
+                        "the number of measured service times is not between 2 and 1,001",
+                    );
+                    check(
+                        quantiles.is_sorted(),
+                        "measured service times decrease; list them from the least to the longest",
+                    );
+                    check(quantiles.iter().all(|time| *time <= HOUR), "a measured service time is above an hour");
+                }
+                Times::Fixed | Times::Exponential => {}
+            }
             check((1..=Service::MAX_BACKLOG).contains(&service.backlog), "the backlog is not between 1 and 16,777,216");
             check(
                 (1..=1_000_000).contains(&service.instances),
@@ -245,7 +294,7 @@ impl SystemBuilder {
         for (nth, trigger) in self.triggers.iter().enumerate() {
             let name = format!("trigger {}", nth + 1);
             let mut check = checker(problems, SystemPart::Trigger(nth), &name);
-            let is_in_time = trigger.at.checked_add(trigger.length).is_some_and(|end| end <= self.horizon);
+            let is_in_time = trigger.at.checked_add(trigger.length).is_some_and(|end| end <= self.end());
             check(is_in_time, "it does not end before the horizon");
             match trigger.fault {
                 Fault::Share(share) | Fault::Error(share) => {
@@ -334,6 +383,9 @@ impl SystemBuilder {
         }
     }
 }
+
+/// The default horizon, unless a recovery can only be seen later.
+const DEFAULT_HORIZON: Duration = Duration::from_secs(300);
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const MAX_HORIZON: Duration = Duration::from_secs(76 * 3_600);

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use super::definition::System;
-use crate::engine::{TimeSeries, micros};
-use crate::outage::{JudgedWindows, Verdict};
+use crate::engine::{Histogram, TimeSeries, micros};
+use crate::outage::{Course, JudgedWindows, Run, Verdict};
 
 /// The results of one run of a system.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +35,9 @@ pub struct SystemFigures {
     /// How many of these were served.
     pub fault_served: u64,
     pub(super) windows: JudgedWindows,
+    /// How long the judged requests that were served took, in microseconds.
+    pub(super) latencies: Histogram,
+    pub(super) course: Course,
 }
 
 /// The figures of a service.
@@ -72,16 +75,34 @@ pub struct EdgeFigures {
 }
 
 impl SystemFigures {
-    /// Returns whether the system survived its triggers.
+    /// Returns whether the system survived its triggers, as far as this run shows it:
+    /// [`NotDecided`](Verdict::NotDecided) if a longer one could show something else.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        let run = Run {
+            course: &self.course,
+            windows: &self.windows,
+            fault_end: self.fault_end,
+            horizon: self.horizon,
+            requests: &self.requests,
+            attempts: self.edges.iter().map(|edge| &edge.attempts).collect(),
+            occupancies: self.services.iter().map(|service| &service.occupancy[..]).collect(),
+        };
+        run.verdict()
+    }
+
+    /// Returns what the windows up to the horizon say, as if nothing came after it. A system that recovers more slowly
+    /// than that is down.
+    #[must_use]
+    pub fn state_at_horizon(&self) -> Verdict {
         self.windows.verdict()
     }
 
-    /// Returns whether the system is down at the horizon.
+    /// Returns whether the system is down at the horizon, and stays down; false if that is [not
+    /// decided](Verdict::NotDecided).
     #[must_use]
     pub fn is_metastable(&self) -> bool {
-        !self.verdict().is_up()
+        self.verdict().is_down()
     }
 
     /// Returns the time from the end of the last trigger until the system is up for the rest of the simulation: 0 if it
@@ -121,6 +142,19 @@ impl SystemFigures {
     #[must_use]
     pub fn success_ratio(&self) -> f64 {
         ratio(self.judged_served, self.judged_requests)
+    }
+
+    /// Returns the share of all requests up to the horizon that were served in the end, also after the horizon.
+    #[must_use]
+    pub fn served_in_the_end_ratio(&self) -> f64 {
+        ratio(self.served.total(), self.requests.total())
+    }
+
+    /// Returns how long requests took that were served, of those from the start of the fault to the horizon: the
+    /// quantile at a share, in 0..=1, to a thousandth of it. `None` if none was served.
+    #[must_use]
+    pub fn latency(&self, share: f64) -> Option<Duration> {
+        self.latencies.quantile(share, self.latencies.count()).map(Duration::from_micros)
     }
 
     /// Returns the share of the requests during the fault that were served.
@@ -242,6 +276,9 @@ impl SystemRecorder {
         if is_early {
             figures.served.record(arrived);
             figures.windows.served(micros(arrived));
+            if is_judged {
+                figures.latencies.add(micros(served.saturating_sub(arrived)));
+            }
             figures.judged_served += judged;
             figures.fault_served += in_fault;
         }
@@ -288,6 +325,8 @@ mod tests {
         let recorded = recorder.figures();
         let without_parts = |mut figures: SystemFigures| {
             figures.services.clear();
+            // A recorder knows nothing but the requests.
+            figures.course = Course::default();
             figures
         };
         assert_eq!(without_parts(recorded), without_parts(simulated));

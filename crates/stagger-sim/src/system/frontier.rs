@@ -4,6 +4,7 @@ use stagger_core::Seed;
 
 use super::definition::System;
 use crate::engine::{Progress, Sweep};
+use crate::outage::Verdict;
 
 /// A map of what a system survives: two of its numbers, each with several values.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,9 @@ pub struct FrontierMap {
     /// The share of the seeds that stay down: a row for each value of the second number, with a cell for each of the
     /// first.
     pub down: Vec<Vec<f64>>,
+    /// The share of the seeds that are not decided after the [longest run](System::LONGEST_RUN), likewise. They are in
+    /// no other share.
+    pub not_decided: Vec<Vec<f64>>,
 }
 
 impl Frontier {
@@ -60,14 +64,18 @@ impl Frontier {
         let systems = pairs.map(|(x, y)| at(x, y)).collect::<Result<Vec<_>, E>>()?;
         let seeds: Vec<_> = (0..seeds.clamp(1, 10_000)).map(|nth| Seed::new(first.wrapping_add(nth))).collect();
         let runs = Sweep::new().run(&systems, &seeds, progress, |system, seed, progress| {
-            system.run_with_progress(seed, progress).map(|figures| figures.is_metastable())
+            system.run_until_decided_with_progress(seed, progress).map(|figures| figures.verdict())
         });
-        let share = |runs: Vec<Option<bool>>| {
-            let down = runs.iter().copied().collect::<Option<Vec<_>>>()?.into_iter().filter(|is_down| *is_down).count();
-            Some(down as f64 / runs.len() as f64)
+        let Some(cells) = runs.into_iter().map(|runs| runs.into_iter().collect()).collect::<Option<Vec<Vec<_>>>>()
+        else {
+            return Ok(None);
         };
-        let Some(cells) = runs.into_iter().map(share).collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let down = cells.chunks(across.len().max(1)).map(<[f64]>::to_vec).collect();
-        Ok(Some(FrontierMap { across, up, down }))
+        let shares = |is: fn(&Verdict) -> bool| -> Vec<Vec<f64>> {
+            let share = |runs: &Vec<Verdict>| runs.iter().filter(|run| is(run)).count() as f64 / runs.len() as f64;
+            let cells: Vec<_> = cells.iter().map(share).collect();
+            cells.chunks(across.len().max(1)).map(<[f64]>::to_vec).collect()
+        };
+        let (down, not_decided) = (shares(Verdict::is_down), shares(|verdict| *verdict == Verdict::NotDecided));
+        Ok(Some(FrontierMap { across, up, down, not_decided }))
     }
 }

@@ -78,12 +78,13 @@ impl System {
     /// decide as in a run. A cache counts as cold if a trigger empties it, and as warm otherwise.
     #[must_use]
     pub fn loop_gains(&self) -> Vec<LoopGain> {
-        (0..self.settings.services.len()).map(|service| self.loop_gain(service)).collect()
+        let capacities: Vec<_> = self.layout().services.iter().map(|service| service.capacity).collect();
+        (0..self.settings.services.len()).map(|service| self.loop_gain(service, &capacities)).collect()
     }
 
-    fn loop_gain(&self, service: usize) -> LoopGain {
+    fn loop_gain(&self, service: usize, capacities: &[f64]) -> LoopGain {
         let order = self.top_down();
-        let gain = |mended| Load { system: self, order: &order, service, mended }.largest();
+        let gain = |mended| Load { system: self, order: &order, capacities, service, mended }.largest();
         let plain = gain(None);
         // Edges far from the users are tried first, and a later one must be better.
         let depth = |edge: usize| order.iter().position(|&at| at == self.graph.to[edge]);
@@ -96,7 +97,7 @@ impl System {
                 (first, after) = (Some(edge), gain);
             }
         }
-        let is_closed = self.can_be_late(service);
+        let is_closed = self.can_be_late(service, capacities[service]);
         LoopGain { service, gain: plain, is_closed, mend_first: first, gain_after_mending: after }
     }
 
@@ -123,9 +124,9 @@ impl System {
         self.graph.to.iter().enumerate().filter(move |&(_, &to)| to == service).map(|(edge, _)| edge)
     }
 
-    fn can_be_late(&self, service: usize) -> bool {
+    fn can_be_late(&self, service: usize, capacity: f64) -> bool {
         let settings = &self.settings.services[service];
-        let longest = f64::from(settings.backlog) / settings.capacity();
+        let longest = f64::from(settings.backlog) / capacity;
         self.callers(service).any(|edge| {
             let is_entry = edge == self.graph.entry;
             let edge = &self.settings.edges[edge];
@@ -141,6 +142,8 @@ impl System {
 struct Load<'a> {
     system: &'a System,
     order: &'a [usize],
+    /// What each service can serve in a second.
+    capacities: &'a [f64],
     service: usize,
     /// An edge that makes one attempt per call.
     mended: Option<usize>,
@@ -152,7 +155,7 @@ type Lineages = [f64; 2];
 impl Load<'_> {
     fn largest(&self) -> f64 {
         let shares = (0..=SHARES).map(|step| f64::from(step) / f64::from(SHARES));
-        let capacity = self.system.settings.services[self.service].capacity();
+        let capacity = self.capacities[self.service];
         shares.map(|share| self.at(share) / capacity).fold(0.0, f64::max)
     }
 
@@ -183,7 +186,7 @@ impl Load<'_> {
         for &service in self.order {
             // A service answers no more attempts than it can serve; the rest is refused, or waits.
             let load: f64 = loads[service].iter().sum();
-            let served = (system.settings.services[service].capacity() / load).min(1.0);
+            let served = (self.capacities[service] / load).min(1.0);
             let mut attempts = loads[service].map(|attempts| attempts * served);
             for &edge in &system.graph.out[service] {
                 let settings = &system.settings.edges[edge];

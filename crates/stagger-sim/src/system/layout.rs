@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-use super::definition::System;
+use super::definition::{Arrivals, System};
 use super::edge::{CallOrder, NestedCalls};
-use super::service::{Service, StaleWork};
+use super::service::{Occupancy, Service, StaleWork};
 
 /// What can be said about a system without a run: loads, and attempts in the worst case.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,13 @@ pub struct ServiceLayout {
     pub backlog: Option<u32>,
     /// Whether work is done whose caller has given up.
     pub does_stale_work: bool,
-    /// Number of attempts that its workers serve in a second.
+    /// How long a worker is held for the calls of an attempt, on average, when all is well: zero if workers are free
+    /// after their own work.
+    pub held_for_calls: Duration,
+    /// How long an attempt waits for a worker, on average, when all is well: zero if the load exceeds the capacity, and
+    /// nothing is well.
+    pub queueing: Duration,
+    /// Number of attempts that its workers serve in a second when all is well, held for calls as they are.
     pub capacity: f64,
     /// Number of attempts per second when all is well.
     pub load: f64,
@@ -57,6 +63,8 @@ pub struct EdgeLayout {
     pub is_parallel: bool,
     /// Time limit of an attempt.
     pub timeout: Duration,
+    /// The time within which about nine of ten attempts are answered when all is well.
+    pub usual_time: Duration,
     /// Longest one-way delay of a message.
     pub one_way: Duration,
     /// The policy.
@@ -109,14 +117,18 @@ impl System {
             worst[to] = Attempts { first: worst[to].first + made.first, retried: worst[to].retried + made.retried };
             depths[to] = depths[to].max(depth + 1);
         }
+        let loads: Vec<_> = arriving.iter().map(|arriving| settings.rate * arriving).collect();
+        let times = self.times_when_all_is_well(&loads);
         let services = settings.services.iter().enumerate().map(|(nth, service)| ServiceLayout {
             name: service.name.clone(),
             workers: service.workers,
             service_time: service.time,
             backlog: if service.backlog < Service::MAX_BACKLOG { Some(service.backlog) } else { None },
             does_stale_work: service.stale == StaleWork::Done,
-            capacity: service.capacity(),
-            load: settings.rate * arriving[nth],
+            held_for_calls: seconds(times[nth].held_for_calls),
+            queueing: seconds(times[nth].queueing),
+            capacity: times[nth].capacity,
+            load: loads[nth],
             worst_load: settings.rate * (worst[nth].first + worst[nth].retried),
             depth: depths[nth],
         });
@@ -126,6 +138,10 @@ impl System {
             calls: edge.calls,
             is_parallel: edge.order == CallOrder::Parallel,
             timeout: edge.timeout,
+            usual_time: {
+                let answer = times[self.graph.to[nth]].answer.over(edge.one_way);
+                seconds(answer.mean + NINE_OF_TEN * answer.variance.sqrt())
+            },
             one_way: edge.one_way[1],
             policy: edge.policy,
             nested: edge.nested,
@@ -136,6 +152,42 @@ impl System {
             worst_attempts_per_request: per_edge[nth].1,
         });
         SystemLayout { services: services.collect(), edges: edges.collect() }
+    }
+
+    /// Returns the times at each service with these loads, in which no attempt fails.
+    fn times_when_all_is_well(&self, loads: &[f64]) -> Vec<Times> {
+        let settings = &self.settings;
+        let mut times = vec![Times::default(); settings.services.len()];
+        // Those at the end of chains first: the last edge into a service follows all edges into its callers.
+        for &edge in self.edges_from_the_users().iter().rev() {
+            let nth = self.graph.to[edge];
+            let service = &settings.services[nth];
+            let own = service.time.as_secs_f64();
+            let own = Spread { mean: own, variance: own * own * service.times.squared_variation() };
+            let mut calls = Spread::default();
+            for &below in &self.graph.out[nth] {
+                let of = &settings.edges[below];
+                let answer = times[self.graph.to[below]].answer.over(of.one_way);
+                calls = calls.and(answer.of_calls(of.calls, of.order, of.cache.map_or(0.0, |cache| cache.hot)));
+            }
+            let held = if service.occupancy == Occupancy::UntilAnswered { own.and(calls) } else { own };
+            let workers = f64::from(service.workers);
+            let capacity = workers / held.mean;
+            let busy = loads[nth] / capacity;
+            // Sakasegawa's approximation for several workers (1977), with both variations as of Kingman and Allen.
+            let arrivals = if settings.arrivals == Arrivals::Poisson { 1.0 } else { 0.0 };
+            let variation = (arrivals + held.variance / (held.mean * held.mean)) / 2.0;
+            let queueing = if busy < 1.0 {
+                held.mean * variation * busy.powf((2.0 * (workers + 1.0)).sqrt() - 1.0) / (workers * (1.0 - busy))
+            } else {
+                0.0
+            };
+            // Most find a free worker; the waits of the others are about exponential.
+            let queue = Spread { mean: queueing, variance: queueing * queueing * (2.0 / busy.clamp(0.1, 1.0) - 1.0) };
+            let held_for_calls = held.mean - own.mean;
+            times[nth] = Times { held_for_calls, queueing, capacity, answer: queue.and(own).and(calls) };
+        }
+        times
     }
 
     /// Returns the edges in an order in which every edge into a service is before those out of it.
@@ -153,6 +205,55 @@ impl System {
         }
         order
     }
+}
+
+/// The times at a service when all is well, in seconds.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    held_for_calls: f64,
+    queueing: f64,
+    capacity: f64,
+    /// From the arrival of an attempt to its answer.
+    answer: Spread,
+}
+
+/// A time that varies: its mean in seconds, and its variance.
+#[derive(Clone, Copy, Default)]
+struct Spread {
+    mean: f64,
+    variance: f64,
+}
+
+/// How many standard deviations above its mean an exponential time is at most in nine of ten cases.
+const NINE_OF_TEN: f64 = 1.3;
+
+impl Spread {
+    fn and(self, other: Self) -> Self {
+        Self { mean: self.mean + other.mean, variance: self.variance + other.variance }
+    }
+
+    /// Returns the time with the way to the service and back.
+    fn over(self, one_way: [Duration; 2]) -> Self {
+        Self { mean: self.mean + (one_way[0] + one_way[1]).as_secs_f64(), ..self }
+    }
+
+    /// Returns the time of calls that take this long each, of which a cache serves a share at once.
+    fn of_calls(self, calls: u32, order: CallOrder, cached: f64) -> Self {
+        let calls = f64::from(calls) * (1.0 - cached);
+        match order {
+            CallOrder::Sequence => Self { mean: self.mean * calls, variance: self.variance * calls },
+            // The last of several answers: for exponential times, its mean grows with the harmonic numbers.
+            CallOrder::Parallel => {
+                let last = if calls > 1.0 { calls.ln() } else { 0.0 };
+                let mean = self.mean + last * self.variance.sqrt();
+                Self { mean: mean * calls.min(1.0), variance: self.variance * calls.min(1.0) }
+            }
+        }
+    }
+}
+
+fn seconds(length: f64) -> Duration {
+    Duration::try_from_secs_f64(length).unwrap_or(Duration::MAX)
 }
 
 impl Attempts {
@@ -177,7 +278,7 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
-    use crate::system::{Edge, SystemBuilder};
+    use crate::system::{Edge, ServiceTimes, SystemBuilder};
 
     use super::*;
 
@@ -207,6 +308,45 @@ mod tests {
             );
             assert_eq!(last.depth, 3);
         }
+    }
+
+    /// Two workers at 19 ms of their own and two calls, each of 5 ms and 10 ms on the way, serve 2 / 49 ms.
+    #[test]
+    fn workers_that_wait_for_calls_have_the_capacity_that_waiting_leaves() {
+        let ms = Duration::from_millis;
+        let front = Service::new("front").workers(2).service_time(ms(19));
+        let system = |front: Service, order| {
+            System::builder(20.0)
+                .arrivals(Arrivals::Fixed)
+                .service(front)
+                .service(Service::new("back").service_time(ms(5)))
+                .edge(Edge::from_users("front"))
+                .edge(Edge::between("front", "back").calls(2).order(order))
+                .build()
+                .unwrap()
+                .layout()
+        };
+        let held = system(front.clone().hold_workers(), CallOrder::Sequence);
+        assert!((held.services[0].capacity - 2.0 / 0.049).abs() < 1e-6, "{held:?}");
+        assert_eq!(held.services[0].held_for_calls, ms(30));
+        let parallel = system(front.clone().hold_workers(), CallOrder::Parallel);
+        assert!((parallel.services[0].capacity - 2.0 / 0.034).abs() < 1e-6, "{parallel:?}");
+        let free = system(front, CallOrder::Sequence);
+        assert!((free.services[0].capacity - 2.0 / 0.019).abs() < 1e-6, "{free:?}");
+        // 10 ms on the way, 19 ms of work, and two calls, when nothing varies.
+        assert_eq!(held.edges[0].usual_time, ms(59));
+    }
+
+    /// M/M/1 at half of its capacity: an attempt waits as long as one takes, and an exponential time of twice that is
+    /// 2.3 of its means in nine of ten cases.
+    #[test]
+    fn the_usual_time_is_that_of_nine_of_ten_attempts() {
+        let second = Duration::from_secs(1);
+        let service = Service::new("a").service_time(second).service_times(ServiceTimes::Exponential);
+        let edge = Edge::from_users("a").one_way(Duration::ZERO);
+        let layout = System::builder(0.5).service(service).edge(edge).build().unwrap().layout();
+        assert!((layout.services[0].queueing.as_secs_f64() - 1.0).abs() < 1e-9, "{layout:?}");
+        assert!((layout.edges[0].usual_time.as_secs_f64() - 4.6).abs() < 0.05, "{layout:?}");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use stagger_core::Seed;
 
 use super::curve::{Count, Crossing, Curve};
 use super::definition::{System, SystemError};
-use super::tries::{Border, BorderPoint, Evidence, Found, Grain, Halt, Stretch, Tried, Tries};
+use super::tries::{Border, BorderPoint, Ends, Evidence, Found, Grain, Halt, Stretch, Tried, Tries};
 use crate::engine::{Progress, Sweep};
+use crate::outage::Verdict;
 
 /// A search for the borders between systems that stay down and those that come back, in any number of a system.
 ///
@@ -46,6 +47,8 @@ use crate::engine::{Progress, Sweep};
 /// longer tail on either side. The interval contains all values whose profile likelihood is not significantly smaller,
 /// over all slopes and these shapes, and is wider if the results vary more around the curve than chance explains
 /// (Finney, "Probit Analysis", 1971).
+///
+/// A run goes on [until it is decided](System::run_until_decided), and one that is not is on neither side.
 ///
 /// Every run has a seed of its own. Runs of one seed at neighboring values often end alike (with a correlation of 0.1
 /// to 0.7 at borders of chains of services), so they say less about a border than independent ones.
@@ -134,8 +137,7 @@ impl Search {
         at: impl Fn(f64) -> Result<System, E>,
         progress: &Progress,
     ) -> Result<Option<Found>, E> {
-        let found =
-            self.find(&mut Tries::new(first, |value, seeds: &[Seed]| Ok(count_down(&at(value)?, seeds, progress))));
+        let found = self.find(&mut Tries::new(first, |value, seeds: &[Seed]| Ok(count(&at(value)?, seeds, progress))));
         match found {
             Ok(found) => Ok(Some(found)),
             Err(Halt::Cancelled) => Ok(None),
@@ -143,7 +145,7 @@ impl Search {
         }
     }
 
-    fn find<E>(self, tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<u64>, E>>) -> Result<Found, Halt<E>> {
+    fn find<E>(self, tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<Ends>, E>>) -> Result<Found, Halt<E>> {
         let (precision, intervals) = (self.precision_in_range(), self.intervals.clamp(1, 1_000));
         let mut values: Vec<_> = (0..=intervals)
             .map(|step| self.low + (self.high - self.low) * (f64::from(step) / f64::from(intervals)))
@@ -174,7 +176,8 @@ impl Search {
         }
         let borders =
             regions.iter().map(|region| region.border(&tries.tried, precision, [self.low, self.high])).collect();
-        Ok(Found { tried: tries.tried.clone(), borders, undecided })
+        let not_decided = tries.tried.iter().map(|tried| tried.not_decided).sum();
+        Ok(Found { tried: tries.tried.clone(), borders, undecided, not_decided })
     }
 
     const fn precision_in_range(self) -> f64 {
@@ -194,11 +197,14 @@ fn region(pair: &[Stretch]) -> Option<Region> {
     Some(Region { low, high, is_worse_above: pair[1].is_down })
 }
 
-/// Returns how many of the seeds are down at the horizon; `None` if the runs were cancelled.
-fn count_down(system: &System, seeds: &[Seed], progress: &Progress) -> Option<u64> {
-    let runs = Sweep::new().run(&[()], seeds, progress, |(), seed, progress| system.run_with_progress(seed, progress));
-    let verdicts: Option<Vec<_>> = runs.into_iter().flatten().map(|run| run.map(|run| run.is_metastable())).collect();
-    Some(verdicts?.into_iter().filter(|&is_down| is_down).count() as u64)
+/// Returns how the runs with these seeds end; `None` if they were cancelled.
+fn count(system: &System, seeds: &[Seed], progress: &Progress) -> Option<Ends> {
+    let runs = Sweep::new().run(&[()], seeds, progress, |(), seed, progress| {
+        system.run_until_decided_with_progress(seed, progress).map(|run| run.verdict())
+    });
+    let verdicts: Vec<_> = runs.into_iter().flatten().collect::<Option<_>>()?;
+    let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count() as u64;
+    Some(Ends { down: count(Verdict::is_down), not_decided: count(|verdict| *verdict == Verdict::NotDecided) })
 }
 
 /// How a border is narrowed.
@@ -234,7 +240,7 @@ impl Narrowing {
     fn narrow<E>(
         self,
         region: Region,
-        tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<u64>, E>>,
+        tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<Ends>, E>>,
     ) -> Result<(), Halt<E>> {
         let (mut runs, mut turn) = (0, 0);
         while runs < self.max_runs {
@@ -259,6 +265,10 @@ impl Narrowing {
             let Some((value, seeds)) = next else { return Ok(()) };
             tries.add(value, seeds)?;
             runs += seeds;
+            // Where no run is decided, more of them would not be, either.
+            if tries.nearest(value).is_some_and(|tried| tried.decided() == 0) {
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -309,9 +319,12 @@ impl Region {
 
     /// Returns the counts of the region, from better to worse.
     fn counts(self, tried: &[Tried]) -> Vec<Count> {
-        let inside = tried.iter().filter(|tried| (self.low..=self.high).contains(&tried.value));
-        let count =
-            |tried: &Tried| Count { at: self.axis(tried.value), down: tried.down as f64, seeds: tried.seeds as f64 };
+        let inside = tried.iter().filter(|tried| tried.decided() > 0 && (self.low..=self.high).contains(&tried.value));
+        let count = |tried: &Tried| Count {
+            at: self.axis(tried.value),
+            down: tried.down as f64,
+            seeds: tried.decided() as f64,
+        };
         let mut counts: Vec<_> = inside.map(count).collect();
         counts.sort_by(|a, b| a.at.total_cmp(&b.at));
         counts
@@ -365,7 +378,7 @@ mod tests {
     fn find(search: Search, first: u64, share: impl Fn(f64) -> f64) -> Found {
         let run = |value: f64, seeds: &[Seed]| {
             let is_down = |seed: &&Seed| ((seed.draw(1) >> 11) as f64) < share(value) * (1_u64 << 53) as f64;
-            Ok::<_, Infallible>(Some(seeds.iter().filter(is_down).count() as u64))
+            Ok::<_, Infallible>(Some(Ends { down: seeds.iter().filter(is_down).count() as u64, not_decided: 0 }))
         };
         match search.find(&mut Tries::new(first, run)) {
             Ok(found) => found,
@@ -379,6 +392,30 @@ mod tests {
 
     fn runs(found: &Found) -> u64 {
         found.tried.iter().map(|tried| tried.seeds).sum()
+    }
+
+    #[test]
+    fn runs_that_are_not_decided_are_on_neither_side() {
+        let decided_below = |most: f64| {
+            let run = move |value: f64, seeds: &[Seed]| {
+                let count = seeds.len() as u64;
+                let is_decided = value < most;
+                let down = if is_decided && value > 67.3 { count } else { 0 };
+                Ok::<_, Infallible>(Some(Ends { down, not_decided: if is_decided { 0 } else { count } }))
+            };
+            match Search::between(20.0, 180.0).find(&mut Tries::new(1, run)) {
+                Ok(found) => found,
+                Err(_) => unreachable!("nothing cancels it or fails"),
+            }
+        };
+        let found = decided_below(120.0);
+        assert_eq!(found.borders.len(), 1, "{found:?}");
+        assert!((found.borders[0].half.value / 67.3 - 1.0).abs() < 0.02 && found.not_decided > 0, "{found:?}");
+        // Neither down nor up: no border, and no value of which chance would decide.
+        let found = decided_below(60.0);
+        assert!(found.borders.is_empty() && found.undecided.is_empty() && found.not_decided > 0, "{found:?}");
+        let found = decided_below(0.0);
+        assert!(found.borders.is_empty() && found.undecided.is_empty(), "{found:?}");
     }
 
     /// The response of the chain of three services: half of the seeds at 28, and 10 % to 90 % from 24 to 32.5.

@@ -1,6 +1,7 @@
 //! A service: workers with one queue.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 /// A service: workers with one queue.
 ///
@@ -13,7 +14,7 @@ pub struct Service {
     pub(super) name: String,
     pub(super) workers: u32,
     pub(super) time: Duration,
-    pub(super) times: ServiceTimes,
+    pub(super) times: Times,
     pub(super) backlog: u32,
     pub(super) stale: StaleWork,
     pub(super) occupancy: Occupancy,
@@ -31,6 +32,45 @@ pub enum ServiceTimes {
     Exponential,
 }
 
+/// How service times are distributed around their mean.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Times {
+    Fixed,
+    Exponential,
+    /// By a gamma distribution with this coefficient of variation.
+    Gamma(f64),
+    /// Quantiles at equal distances from the least time to the longest, and straight lines between them.
+    Measured(Arc<[Duration]>),
+}
+
+impl Times {
+    /// Returns the variance of a service time over the square of its mean.
+    pub(super) fn squared_variation(&self) -> f64 {
+        match self {
+            Self::Fixed => 0.0,
+            Self::Exponential => 1.0,
+            Self::Gamma(variation) => variation * variation,
+            Self::Measured(quantiles) => {
+                let mean = mean_of(quantiles);
+                let squares = steps(quantiles).map(|[low, high]| (low * low + low * high + high * high) / 3.0);
+                let square = squares.sum::<f64>() / (quantiles.len().max(2) - 1) as f64;
+                (square / (mean * mean) - 1.0).max(0.0)
+            }
+        }
+    }
+}
+
+/// Returns the neighboring quantiles, in seconds.
+fn steps(quantiles: &[Duration]) -> impl Iterator<Item = [f64; 2]> + '_ {
+    quantiles.windows(2).map(|pair| [pair[0], pair[1]].map(|time| time.as_secs_f64()))
+}
+
+/// Returns the mean of measured times, in seconds.
+fn mean_of(quantiles: &[Duration]) -> f64 {
+    let sum: f64 = steps(quantiles).map(|[low, high]| f64::midpoint(low, high)).sum();
+    sum / (quantiles.len().max(2) - 1) as f64
+}
+
 /// What a service does with work whose caller has given up.
 ///
 /// For all but [`Done`](Self::Done), the deadline of an attempt is the earlier of its own time limit and, if the edge
@@ -42,8 +82,7 @@ pub enum StaleWork {
     #[default]
     Done,
     /// Drops an attempt whose deadline has come when a worker would take it, at no cost and without an answer. An
-    /// attempt whose deadline has come makes no further call and no retry; its first call follows its own work in any
-    /// case.
+    /// attempt whose deadline has come makes no call and no retry, also if it came during the attempt's own work.
     DropExpired,
     /// Like `DropExpired`, and drops an attempt that cannot be back in time: now + mean service time + one-way delay is
     /// after its deadline.
@@ -68,7 +107,7 @@ impl Service {
             name: name.into(),
             workers: 1,
             time: Duration::from_millis(1),
-            times: ServiceTimes::Fixed,
+            times: Times::Fixed,
             backlog: 1_000,
             stale: StaleWork::Done,
             occupancy: Occupancy::OwnWork,
@@ -89,8 +128,28 @@ impl Service {
     }
 
     /// Sets how service times are distributed. Default: [`ServiceTimes::Fixed`].
-    pub const fn service_times(mut self, times: ServiceTimes) -> Self {
-        self.times = times;
+    pub fn service_times(mut self, times: ServiceTimes) -> Self {
+        self.times = match times {
+            ServiceTimes::Fixed => Times::Fixed,
+            ServiceTimes::Exponential => Times::Exponential,
+        };
+        self
+    }
+
+    /// Lets service times vary by a gamma distribution: its standard deviation is this multiple of the mean. 0 is
+    /// fixed, 1 exponential. Range: 0 to 10.
+    pub fn service_cv(mut self, variation: f64) -> Self {
+        self.times = Times::Gamma(variation);
+        self
+    }
+
+    /// Sets service times as they were measured: quantiles at equal distances from the least to the longest, such as
+    /// the least, the median and the longest of three. Between them, all times are equally likely. The mean follows from
+    /// them. Range: 2 to 1,001 quantiles that do not decrease.
+    pub fn measured_times(mut self, quantiles: impl IntoIterator<Item = Duration>) -> Self {
+        let quantiles: Arc<[Duration]> = quantiles.into_iter().collect();
+        self.time = Duration::try_from_secs_f64(mean_of(&quantiles)).unwrap_or(Duration::MAX);
+        self.times = Times::Measured(quantiles);
         self
     }
 
@@ -127,7 +186,7 @@ impl Service {
         &self.name
     }
 
-    /// Returns the number of attempts that all workers together serve in a second.
+    /// Returns the number of attempts that all workers together serve in a second, if none is held for calls.
     #[must_use]
     pub fn capacity(&self) -> f64 {
         f64::from(self.workers) / self.time.as_secs_f64()

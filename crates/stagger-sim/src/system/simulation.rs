@@ -1,18 +1,19 @@
 //! A run of a system: its start, the loop of events, requests and triggers.
 
 use core::time::Duration;
+use std::borrow::Cow;
 
 use stagger_core::Seed;
 
 use super::definition::{Arrivals, System};
 use super::figures::{EdgeFigures, ServiceFigures, SystemFigures};
 use super::queue::{Event, EventKind, EventQueue, Lanes};
-use super::service::{Service, ServiceTimes};
+use super::service::{Service, Times};
 use super::state::{Link, Marks, Random, Simulation, Slab, Speed, Stream, Tier, WarmKeys, nanos};
 use super::trigger::{Fault, Trigger};
 use crate::distributions::exponential;
 use crate::engine::{Cancelled, Progress};
-use crate::outage::{GOOD_PERCENT, JudgedWindows, longest_call};
+use crate::outage::{Course, GOOD_PERCENT, JudgedWindows, Verdict, longest_call};
 
 /// The share of served requests of a good window before a cache: with 90 % hits, a dead server would be on the line.
 const GOOD_PERCENT_WITH_CACHE: u64 = 95;
@@ -44,6 +45,54 @@ impl System {
         simulation.run(progress).ok()?;
         Some(simulation.figures)
     }
+
+    /// Runs the system until its [verdict](SystemFigures::verdict) is decided: with the horizon, or with the [shortest
+    /// one](SystemFigures::min_horizon) if that is later, and then for twice as long as before, up to
+    /// [`LONGEST_RUN`](Self::LONGEST_RUN) times as long. The figures are those of a system with that horizon.
+    #[must_use]
+    pub fn run_until_decided(&self, seed: Seed) -> SystemFigures {
+        self.run_until_decided_with_progress(seed, &Progress::new()).unwrap_or_default()
+    }
+
+    /// Runs the system like [`run_until_decided`](Self::run_until_decided) and reports its progress; returns `None` if
+    /// it was cancelled.
+    #[must_use]
+    pub fn run_until_decided_with_progress(&self, seed: Seed, progress: &Progress) -> Option<SystemFigures> {
+        let first = self.horizon.max(self.min_horizon());
+        let mut figures = self.until(first)?.run_with_progress(seed, progress)?;
+        while figures.verdict() == Verdict::NotDecided {
+            let next = figures.horizon.saturating_mul(2).min(first.saturating_mul(Self::LONGEST_RUN));
+            if next <= figures.horizon {
+                break;
+            }
+            // A run of too many requests is not made.
+            let Some(longer) = self.until(next) else { break };
+            figures = longer.run_with_progress(seed, progress)?;
+        }
+        Some(figures)
+    }
+
+    /// Returns the course of a run at its start.
+    fn course(&self, window: Duration) -> Course {
+        let settings = &self.settings;
+        let entry = &settings.edges[self.graph.entry];
+        let capacities: Vec<_> = self.layout().services.iter().map(|service| service.capacity).collect();
+        let queues = settings.services.iter().zip(&capacities);
+        let work = queues.map(|(service, capacity)| match service.backlog {
+            Service::MAX_BACKLOG => 0.0,
+            backlog => f64::from(backlog) / capacity,
+        });
+        let work = Duration::try_from_secs_f64(work.sum()).unwrap_or(Duration::MAX);
+        Course::new(window, longest_call(&entry.policy, entry.timeout, Duration::ZERO), work, capacities)
+    }
+
+    /// Returns the system with another horizon; `None` if it would have too many requests.
+    fn until(&self, horizon: Duration) -> Option<Cow<'_, Self>> {
+        if horizon == self.horizon {
+            return Some(Cow::Borrowed(self));
+        }
+        self.to_builder().horizon(horizon).build().ok().map(Cow::Owned)
+    }
 }
 
 impl<'a> Simulation<'a> {
@@ -51,7 +100,9 @@ impl<'a> Simulation<'a> {
         let settings = &system.settings;
         let (start, end) = system.fault();
         let fault = [nanos(start), nanos(end)];
-        let horizon = nanos(settings.horizon);
+        let horizon = nanos(system.horizon);
+        let windows =
+            JudgedWindows::new(settings.rate, fault.map(|at| at / 1_000), horizon / 1_000, system.good_percent());
         let mut lanes = Lanes::default();
         let requests = lanes.add();
         debug_assert_eq!(requests, REQUESTS, "the first lane is that of the requests");
@@ -71,15 +122,11 @@ impl<'a> Simulation<'a> {
             figures: SystemFigures {
                 fault_start: start,
                 fault_end: end,
-                horizon: settings.horizon,
+                horizon: system.horizon,
                 services: vec![ServiceFigures::default(); settings.services.len()],
                 edges: vec![EdgeFigures::default(); settings.edges.len()],
-                windows: JudgedWindows::new(
-                    settings.rate,
-                    fault.map(|at| at / 1_000),
-                    horizon / 1_000,
-                    system.good_percent(),
-                ),
+                course: system.course(windows.width()),
+                windows,
                 ..SystemFigures::default()
             },
             horizon,
@@ -88,6 +135,8 @@ impl<'a> Simulation<'a> {
             spike: 1.0,
             next_request: 0.0,
             next_gap,
+            granted: 0,
+            refused: 0,
             events: 0,
             system,
         }
@@ -165,7 +214,10 @@ impl<'a> Simulation<'a> {
         if born < self.horizon {
             self.figures.served.add(born / 1_000);
             self.figures.windows.served(born / 1_000);
-            self.figures.judged_served += u64::from(marks.is_judged);
+            if marks.is_judged {
+                self.figures.judged_served += 1;
+                self.figures.latencies.add((now - born) / 1_000);
+            }
             self.figures.fault_served += u64::from(marks.is_in_fault);
         }
     }
@@ -223,6 +275,14 @@ impl<'a> Simulation<'a> {
         for (tier, figures) in self.tiers.iter().zip(&mut self.figures.services) {
             figures.occupancy.push(tier.occupancy);
         }
+        if self.links.iter().any(|link| link.cache.is_some()) {
+            let cold = self.links.iter().filter_map(|link| link.cache.as_ref()).map(WarmKeys::cold).sum();
+            self.figures.course.cold_keys.push(cold);
+        }
+        if self.links.iter().any(|link| !link.guards.is_empty()) {
+            self.figures.course.granted.push(self.granted);
+            self.figures.course.refused.push(self.refused);
+        }
         if now + SECOND <= self.horizon {
             self.queue.push(usize::MAX, now + SECOND, EventKind::Change, MEASURE_QUEUES, 0);
         }
@@ -249,7 +309,7 @@ impl System {
     fn settled_at(&self) -> u64 {
         let entry = &self.settings.edges[self.graph.entry];
         let longest = longest_call(&entry.policy, entry.timeout, Duration::ZERO);
-        let horizon = self.settings.horizon;
+        let horizon = self.horizon;
         nanos(horizon + longest.unwrap_or(horizon).min(horizon) + Duration::from_millis(1))
     }
 }
@@ -257,7 +317,7 @@ impl System {
 impl Tier {
     fn new(system: &System, service: usize, lanes: &mut Lanes) -> Self {
         let settings = &system.settings;
-        let Service { times, time, workers, .. } = settings.services[service];
+        let Service { ref times, time, workers, .. } = settings.services[service];
         let on_service = settings.triggers.iter().zip(&system.graph.targets);
         let shares = on_service.filter_map(|(trigger, &target)| match trigger.fault {
             Fault::Share(share) if target == service => Some((nanos(trigger.at), until(trigger), share)),
@@ -269,7 +329,7 @@ impl Tier {
             .iter()
             .zip(&system.graph.targets)
             .any(|(trigger, &target)| target == service && slows(trigger.fault));
-        let is_even = times == ServiceTimes::Fixed && !is_slowed;
+        let is_even = *times == Times::Fixed && !is_slowed;
         Self {
             lane: if is_even { lanes.for_length(nanos(time)) } else { lanes.add() },
             limit: workers,

@@ -35,6 +35,9 @@ pub(super) struct Simulation<'a> {
     pub(super) next_request: f64,
     /// The gap after it, in means. Drawn ahead, because nothing waits for the logarithm then.
     pub(super) next_gap: f64,
+    /// Retries that guards let through, and those that they did not.
+    pub(super) granted: u64,
+    pub(super) refused: u64,
     pub(super) events: u64,
 }
 
@@ -236,11 +239,13 @@ impl<T> IndexMut<u32> for Slab<T> {
 #[derive(Clone)]
 pub(super) struct WarmKeys {
     words: Vec<u64>,
+    keys: u32,
+    cold: u32,
 }
 
 impl WarmKeys {
     pub(super) fn new(keys: u32) -> Self {
-        Self { words: vec![u64::MAX; keys.div_ceil(64) as usize] }
+        Self { words: vec![u64::MAX; keys.div_ceil(64) as usize], keys, cold: 0 }
     }
 
     pub(super) fn contains(&self, key: u32) -> bool {
@@ -248,11 +253,18 @@ impl WarmKeys {
     }
 
     pub(super) fn insert(&mut self, key: u32) {
+        self.cold -= u32::from(!self.contains(key));
         self.words[(key / 64) as usize] |= 1 << (key % 64);
     }
 
     pub(super) fn clear(&mut self) {
         self.words.fill(0);
+        self.cold = self.keys;
+    }
+
+    /// Returns the number of hot keys that it does not have.
+    pub(super) fn cold(&self) -> u64 {
+        u64::from(self.cold)
     }
 }
 

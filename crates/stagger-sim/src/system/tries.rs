@@ -15,6 +15,9 @@ pub struct Found {
     /// Values apart from the borders at which chance decides: with as many seeds as a decision may take, neither less
     /// nor more than half of them stay down with significance.
     pub undecided: Vec<f64>,
+    /// Number of runs that are not decided after the [longest run](super::System::LONGEST_RUN). They count on neither
+    /// side.
+    pub not_decided: u64,
 }
 
 /// A value that a [`Search`](super::Search) tried.
@@ -23,9 +26,11 @@ pub struct Found {
 pub struct Tried {
     /// The value.
     pub value: f64,
-    /// How many seeds are down at the horizon.
+    /// How many seeds stay down.
     pub down: u64,
-    /// Number of seeds.
+    /// How many seeds are not decided, after the [longest run](super::System::LONGEST_RUN): they are on neither side.
+    pub not_decided: u64,
+    /// Number of seeds, those that are not decided included.
     pub seeds: u64,
 }
 
@@ -56,17 +61,30 @@ pub struct BorderPoint {
 }
 
 impl Tried {
-    /// Returns whether half of the seeds or more are down at the horizon.
+    /// Returns whether half of the decided seeds or more stay down.
     #[must_use]
     pub const fn stays_down(&self) -> bool {
-        2 * self.down >= self.seeds
+        self.decided() > 0 && 2 * self.down >= self.decided()
     }
 
-    /// Returns the share of the seeds that are down at the horizon.
+    /// Returns the share of the decided seeds that stay down; one half if there are none.
     #[must_use]
     pub fn ratio(&self) -> f64 {
-        self.down as f64 / self.seeds as f64
+        if self.decided() == 0 { 0.5 } else { self.down as f64 / self.decided() as f64 }
     }
+
+    /// Returns the number of seeds that are decided.
+    #[must_use]
+    pub const fn decided(&self) -> u64 {
+        self.seeds - self.not_decided
+    }
+}
+
+/// How the runs of a value ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ends {
+    pub(super) down: u64,
+    pub(super) not_decided: u64,
 }
 
 /// Which values are tried.
@@ -82,7 +100,7 @@ pub(super) enum Halt<E> {
     Failed(E),
 }
 
-/// The values that were tried, and what tries more: `run` returns how many of the seeds are down, or `None` if it was
+/// The values that were tried, and what tries more: `run` returns how the runs with some seeds end, or `None` if it was
 /// cancelled.
 pub(super) struct Tries<F> {
     run: F,
@@ -93,7 +111,7 @@ pub(super) struct Tries<F> {
     pub(super) tried: Vec<Tried>,
 }
 
-impl<E, F: FnMut(f64, &[Seed]) -> Result<Option<u64>, E>> Tries<F> {
+impl<E, F: FnMut(f64, &[Seed]) -> Result<Option<Ends>, E>> Tries<F> {
     pub(super) const fn new(first: u64, run: F) -> Self {
         Self { run, seeds: Stream::new(Seed::new(first)), tried: Vec::new() }
     }
@@ -101,14 +119,15 @@ impl<E, F: FnMut(f64, &[Seed]) -> Result<Option<u64>, E>> Tries<F> {
     /// Runs a value with this many more seeds.
     pub(super) fn add(&mut self, value: f64, seeds: u64) -> Result<(), Halt<E>> {
         let new: Vec<_> = (0..seeds).map(|_| Seed::new(self.seeds.bits())).collect();
-        let down = (self.run)(value, &new).map_err(Halt::Failed)?.ok_or(Halt::Cancelled)?;
+        let Ends { down, not_decided } = (self.run)(value, &new).map_err(Halt::Failed)?.ok_or(Halt::Cancelled)?;
         let place = self.tried.partition_point(|tried| tried.value < value);
         match self.tried.get_mut(place) {
             Some(known) if known.value <= value => {
                 known.down += down;
+                known.not_decided += not_decided;
                 known.seeds += seeds;
             }
-            _ => self.tried.insert(place, Tried { value, down, seeds }),
+            _ => self.tried.insert(place, Tried { value, down, not_decided, seeds }),
         }
         Ok(())
     }
@@ -164,8 +183,9 @@ impl Evidence {
 
     /// Returns whether more than half of the seeds stay down at a value, if the test decides.
     fn side(self, tried: &Tried) -> Option<bool> {
-        let fewer = tried.down.min(tried.seeds - tried.down);
-        if tail(fewer, tried.seeds) <= self.error { Some(2 * tried.down > tried.seeds) } else { None }
+        let decided = tried.decided();
+        let fewer = tried.down.min(decided - tried.down);
+        if tail(fewer, decided) <= self.error { Some(2 * tried.down > decided) } else { None }
     }
 
     /// Returns how many seeds to add for the next test; `None` after the last.
@@ -178,7 +198,7 @@ impl Evidence {
     /// stretches, with the values that it does not decide.
     pub(super) fn decide<E>(
         self,
-        tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<u64>, E>>,
+        tries: &mut Tries<impl FnMut(f64, &[Seed]) -> Result<Option<Ends>, E>>,
     ) -> Result<(Vec<Stretch>, Vec<f64>), Halt<E>> {
         loop {
             let (stretches, mixed) = self.stretches(&tries.tried);
@@ -193,6 +213,10 @@ impl Evidence {
     fn stretches(self, tried: &[Tried]) -> (Vec<Stretch>, Vec<f64>) {
         let (mut stretches, mut mixed): (Vec<Stretch>, _) = (Vec::new(), Vec::new());
         for one in tried {
+            // On no side: more seeds would say nothing either.
+            if one.decided() == 0 {
+                continue;
+            }
             if self.side(one).is_none() && self.next_look(one).is_none() {
                 mixed.push(one.value);
                 continue;
@@ -214,7 +238,9 @@ impl Evidence {
         };
         let clearness = |tried: &Tried| (tried.ratio() - 0.5).abs();
         if let [only] = stretches {
-            return of(only).into_iter().find(|one| self.side(one).is_none() && 0 < one.down && one.down < one.seeds);
+            return of(only)
+                .into_iter()
+                .find(|one| self.side(one).is_none() && 0 < one.down && one.down < one.decided());
         }
         let open = stretches.iter().enumerate().map(|(nth, stretch)| (nth, of(stretch)));
         let mut open = open.filter(|(_, values)| values.iter().all(|one| self.side(one).is_none()));
@@ -254,7 +280,7 @@ mod tests {
     #[test]
     fn a_dozen_seeds_decide_if_all_end_alike() {
         let evidence = Evidence::for_values(9);
-        let tried = |down, seeds| Tried { value: 1.0, down, seeds };
+        let tried = |down, seeds| Tried { value: 1.0, down, not_decided: 0, seeds };
         assert_eq!(evidence.least, 13);
         for (down, seeds, want) in [(0, 12, None), (0, 13, Some(false)), (13, 13, Some(true)), (4, 24, None)] {
             assert_eq!(evidence.side(&tried(down, seeds)), want, "{down} of {seeds}");

@@ -1,10 +1,12 @@
 //! The services' side of a run: queues, workers, and the calls that an attempt makes.
 
+use core::time::Duration;
+
 use super::edge::CallOrder;
 use super::queue::EventKind;
-use super::service::{Occupancy, Service, ServiceTimes, StaleWork};
+use super::service::{Occupancy, Service, StaleWork, Times};
 use super::state::{AttemptId, Reply, Simulation, nanos};
-use crate::distributions::exponential;
+use crate::distributions::{exponential, gamma, unit_interval};
 
 /// The services' side: queues, workers, and the calls that an attempt makes.
 impl Simulation<'_> {
@@ -64,8 +66,15 @@ impl Simulation<'_> {
         }
         tier.busy += 1;
         let mut work = nanos(settings.time);
-        if settings.times == ServiceTimes::Exponential {
-            work = (work as f64 * exponential(self.random.service_times.bits())).round() as u64;
+        let random = &mut self.random.service_times;
+        match &settings.times {
+            Times::Exponential => work = (work as f64 * exponential(random.bits())).round() as u64,
+            Times::Gamma(variation) if *variation > 0.0 => {
+                let drawn = gamma(1.0 / (variation * variation), || random.bits());
+                work = (work as f64 * drawn).round() as u64;
+            }
+            Times::Fixed | Times::Gamma(_) => {}
+            Times::Measured(quantiles) => work = quantile(quantiles, unit_interval(random.bits())),
         }
         let factor = attempt.slowness * tier.start_factor;
         if (factor - 1.0).abs() > 0.0 {
@@ -128,9 +137,7 @@ impl Simulation<'_> {
                 continue;
             }
             let drops = self.system.settings.services[service].stale != StaleWork::Done;
-            // The first call follows the attempt's own work at once; a deadline is looked at between calls.
-            let is_first = attempt.step == 0 && attempt.calls_left == self.system.settings.edges[edge].calls;
-            if drops && !is_first && attempt.deadline <= now {
+            if drops && attempt.deadline <= now {
                 self.answer(now, id, Reply::Error);
                 return;
             }
@@ -218,4 +225,12 @@ impl Simulation<'_> {
     fn service_of(&self, attempt: u32) -> usize {
         self.links[self.attempts[attempt].edge as usize].to
     }
+}
+
+/// Returns the time at a share of the way from the least of measured times to the longest, in nanoseconds.
+fn quantile(quantiles: &[Duration], share: f64) -> u64 {
+    let at = share * (quantiles.len().max(2) - 1) as f64;
+    let low = at as usize;
+    let [from, to] = [low, low + 1].map(|nth| quantiles.get(nth).copied().unwrap_or_default().as_nanos() as f64);
+    (from + (to - from) * (at - low as f64)).round() as u64
 }

@@ -94,21 +94,24 @@ impl OverloadTest {
     #[track_caller]
     pub fn is_not_metastable(&self) -> &Self {
         let verdict = self.figures.verdict();
-        check_claim(self, verdict.is_up(), format_args!("the system is down at the horizon: it {verdict}"))
+        let what = if verdict.is_down() { "is down at the horizon: it " } else { "" };
+        check_claim(self, verdict.is_up(), format_args!("the system {what}{verdict}"))
     }
 
     /// Asserts that the system is never down from the start of the outage ([`Verdict::NeverFell`]).
     #[track_caller]
     pub fn never_falls(&self) -> &Self {
         let verdict = self.figures.verdict();
-        check_claim(self, verdict == Verdict::NeverFell, format_args!("the system fell: it {verdict}"))
+        let what = if self.figures.fell_at().is_some() { "fell: it " } else { "" };
+        check_claim(self, verdict == Verdict::NeverFell, format_args!("the system {what}{verdict}"))
     }
 
     /// Asserts that the system is down at most once from the start of the outage ([`Verdict::Relapsed`]).
     #[track_caller]
     pub fn does_not_relapse(&self) -> &Self {
         let verdict = self.figures.verdict();
-        check_claim(self, !matches!(verdict, Verdict::Relapsed { .. }), format_args!("the system {verdict}"))
+        let may_relapse = matches!(verdict, Verdict::Relapsed { .. } | Verdict::NotDecided);
+        check_claim(self, !may_relapse, format_args!("the system {verdict}"))
     }
 
     /// Asserts that the system is up for the rest of the simulation within `limit` after the outage

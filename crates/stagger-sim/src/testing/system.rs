@@ -36,7 +36,7 @@ pub struct SystemTest {
 }
 
 impl SystemTest {
-    /// Runs the system with its own triggers and a fixed seed.
+    /// Runs the system with its own triggers and a fixed seed, [until it is decided](System::run_until_decided).
     #[must_use]
     pub fn run(system: &System) -> Self {
         Self::run_with_seed(system, Seed::new(1))
@@ -45,10 +45,10 @@ impl SystemTest {
     /// Runs the system with its own triggers and this seed.
     #[must_use]
     pub fn run_with_seed(system: &System, seed: Seed) -> Self {
-        Self { system: system.clone(), seed, figures: system.run(seed) }
+        Self { system: system.clone(), seed, figures: system.run_until_decided(seed) }
     }
 
-    /// Runs the system with this trigger in place of its own, and asserts that it is up at the horizon.
+    /// Runs the system with this trigger in place of its own, and asserts that it comes back.
     ///
     /// # Errors
     /// [`SystemError`] if the trigger does not fit the system.
@@ -59,7 +59,8 @@ impl SystemTest {
     pub fn recovers_from(system: &System, trigger: Trigger) -> Result<Self, SystemError> {
         let test = Self::run(&system.to_builder().without_triggers().trigger(trigger).build()?);
         let verdict = test.figures.verdict();
-        check_claim(&test, verdict.is_up(), format_args!("the system is down at the horizon: it {verdict}"));
+        let what = if verdict.is_down() { "is down at the horizon: it " } else { "" };
+        check_claim(&test, verdict.is_up(), format_args!("the system {what}{verdict}"));
         Ok(test)
     }
 
@@ -80,7 +81,7 @@ impl SystemTest {
     /// ([`SystemFigures::recovery`]).
     #[track_caller]
     pub fn within(&self, limit: Duration) -> &Self {
-        let recovery = self.figures.recovery();
+        let recovery = if self.figures.verdict().is_up() { self.figures.recovery() } else { None };
         let what = format!("recovery takes {}; the limit is {}", time(recovery), Compact(limit));
         check_claim(self, recovery.is_some_and(|recovery| recovery <= limit), what)
     }

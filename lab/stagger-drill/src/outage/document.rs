@@ -176,7 +176,7 @@ impl Figures {
         let server = figures.services.first().cloned().unwrap_or_default();
         let edge = figures.edges.first().cloned().unwrap_or_default();
         Self {
-            verdict: VerdictKind::from(figures.verdict()).into(),
+            verdict: VerdictKind::from(figures.state_at_horizon()).into(),
             recovery_s: figures.recovery().map(|after| after.as_secs_f64()),
             success_ratio: figures.success_ratio(),
             success_ratio_during_fault: figures.success_ratio_during_fault(),

@@ -83,12 +83,13 @@ pub struct SimulateArgs {
 
     /// Find the values of a number of the system's file at which it begins to stay down, or to recover: rate, attempts,
     /// timeout, for, a path such as edge.orders-database.timeout; with the values to search between if the usual ones
-    /// are too far apart, as in rate=20/s..60/s (system)
+    /// are too far apart, as in rate=20/s..60/s. A run that is not decided goes on, up to 16 times the horizon of the
+    /// file; one that is not decided then counts on neither side (system)
     #[arg(long, value_name = "NAME[=LOW..HIGH]", help_heading = "Simulate")]
     pub(crate) find: Option<String>,
 
     /// Draw a map of what the system survives over two numbers of its file, such as size,length of its trigger, or
-    /// rate=10/s..90/s,for=1s..20s (system)
+    /// rate=10/s..90/s,for=1s..20s; runs go on until they are decided, as for --find (system)
     #[arg(long, value_name = "NAME,NAME", conflicts_with = "find", help_heading = "Simulate")]
     pub(crate) frontier: Option<String>,
 
@@ -262,7 +263,7 @@ pub(crate) struct SettingArgs {
     crash_above: Option<String>,
 
     /// Limit of the simulated time (reconnect, fluid, outage) [default: 1d; outage: 2m, or the time of
-    /// 1,200 requests]
+    /// 2,400 requests]
     #[arg(long, value_name = "DUR")]
     horizon: Option<String>,
 

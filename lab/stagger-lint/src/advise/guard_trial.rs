@@ -196,7 +196,7 @@ impl GuardFigures {
         let recoveries: Option<Vec<Duration>> = runs.iter().map(OutageFigures::recovery).collect();
         let count = u32::try_from(runs.len()).ok()?;
         Some(Self {
-            verdict: runs.iter().map(OutageFigures::verdict).max_by_key(severity)?,
+            verdict: runs.iter().map(OutageFigures::state_at_horizon).max_by_key(severity)?,
             recovery: recoveries.map(|all| all.into_iter().sum::<Duration>() / count),
             success_ratio: runs.iter().map(OutageFigures::success_ratio).sum::<f64>() / f64::from(count),
         })

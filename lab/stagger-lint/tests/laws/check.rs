@@ -102,7 +102,7 @@ fn calls(draws: &mut Draws) -> Option<Verdict> {
         return Some(WARNED);
     };
     let seeds = [(); RUNS].map(|()| draws.seed());
-    let is_storm = |policy: &Policy, budget, seed: &Seed| calls.run(policy, budget, *seed).is_metastable();
+    let is_storm = |policy: &Policy, budget, seed: &Seed| calls.run(policy, budget, *seed).state_at_horizon().is_down();
     if !is_storm(&policy, calls.budget, &seeds[0]) {
         if let Some(costs) = costs(&calls, &policy, &seeds) {
             return Some(Verdict::Broken(costs));

@@ -201,7 +201,7 @@ fn of_calls(
 ) -> Vec<Vec<OutageFigures>> {
     let mut all: Vec<Vec<OutageFigures>> = Vec::new();
     for calls in lengths.iter().filter_map(|down| calls.with_stall(*down)) {
-        if all.last().is_some_and(|runs| runs.iter().any(OutageFigures::is_metastable)) {
+        if all.last().is_some_and(|runs| runs.iter().any(|run| run.state_at_horizon().is_down())) {
             break;
         }
         all.push(runs(&calls));

@@ -5,7 +5,7 @@ use stagger_sim::storm::{Metric, MetricValue, Quantity, RunReport, ScenarioSpec,
 use stagger_terminal::output::error::CliError;
 
 use super::parse;
-use super::results::{Results, format};
+use super::results::{Results, format_of};
 
 /// Condition that every policy and seed must meet.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Asserted {
         match self {
             Self::Metric(metric) => {
                 let value = metric.value(&run.figures).map(MetricValue::as_f64);
-                (value, metric.key, format(metric, value))
+                (value, metric.key, format_of(metric, value, core::slice::from_ref(run)))
             }
             Self::Agreement => {
                 let (value, text) = match agrees(run) {

@@ -18,10 +18,6 @@ struct Runs<'a> {
     runs: Vec<&'a OutageReport>,
 }
 
-/// Verdicts in the order of the conclusion.
-const VERDICTS: [VerdictKind; 4] =
-    [VerdictKind::NeverFell, VerdictKind::Recovered, VerdictKind::Relapsed, VerdictKind::StillDown];
-
 /// A sentence has this many names.
 const MOST_NAMED: usize = 5;
 
@@ -50,7 +46,7 @@ pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<Stri
         .collect();
     let (alike, mixed): (Vec<_>, Vec<_>) = strategies.iter().partition(|strategy| strategy.verdict().is_some());
     let mut sentences = Vec::new();
-    for verdict in VERDICTS {
+    for verdict in VerdictKind::ALL {
         let names: Vec<String> = alike
             .iter()
             .filter(|strategy| strategy.verdict() == Some(verdict))
@@ -82,7 +78,7 @@ pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<Stri
             causes.push(cause);
         }
     }
-    sentences.extend(limited(causes, |others| format!("{others} others are down at the horizon, too")));
+    sentences.extend(limited(causes, |others| format!("{others} others are down or not decided at the horizon, too")));
     sentences
 }
 
@@ -114,7 +110,7 @@ impl Runs<'_> {
             Some(VerdictKind::Recovered) => format!("{name}, {} after the outage", mean(|run| run.recovery_s)),
             Some(VerdictKind::StillDown) => format!("{name}, since {}", mean(|run| run.fell_at_s)),
             Some(VerdictKind::Relapsed) => {
-                let (at, down) = (mean(|run| run.relapsed_at_s), self.runs.iter().filter(|run| run.metastable).count());
+                let (at, down) = (mean(|run| run.relapsed_at_s), self.runs.iter().filter(|run| is_down(run)).count());
                 let end = match down {
                     0 => "up at the horizon".to_owned(),
                     _ if down == self.runs.len() => "down at the horizon".to_owned(),
@@ -129,14 +125,19 @@ impl Runs<'_> {
     /// Returns how many runs have each verdict.
     fn counts(&self) -> String {
         let count = |verdict| self.runs.iter().filter(|run| run.verdict == verdict).count();
-        let counts = VERDICTS.map(|verdict| (count(verdict), verdict)).into_iter().filter(|&(count, _)| count > 0);
+        let counts =
+            VerdictKind::ALL.map(|verdict| (count(verdict), verdict)).into_iter().filter(|&(count, _)| count > 0);
         let counts: Vec<String> = counts.map(|(count, verdict)| format!("{count} {}", predicate(verdict))).collect();
         format!("of {} runs of {}, {}", self.runs.len(), self.name, counts.join(", "))
     }
 
-    /// Returns what the figures show about the runs that are down at the horizon, if there are any.
+    /// Returns what the figures show about the runs that stay down, or are not decided, if there are any.
     fn cause(&self) -> Option<String> {
-        let down: Vec<_> = self.runs.iter().filter(|run| run.metastable).collect();
+        let is_open = |run: &OutageReport| run.verdict == VerdictKind::NotDecided;
+        let mut down: Vec<_> = self.runs.iter().filter(|run| is_down(run)).collect();
+        if down.is_empty() {
+            down = self.runs.iter().filter(|run| is_open(run)).collect();
+        }
         let mean = |value: fn(&OutageReport) -> f64| down.iter().map(|run| value(run)).sum::<f64>() / down.len() as f64;
         let (first, spec) = (down.first()?, self.spec);
         let (rate, per_second) = (Unit::Count.label(spec.rate), |load: f64| Unit::Count.label(load.round()));
@@ -155,8 +156,14 @@ impl Runs<'_> {
             ));
         }
         let name = self.name;
+        if is_open(first) {
+            return Some(format!(
+                "{name}: the horizon of {} is too short to decide; a longer --horizon shows whether it recovers",
+                seconds(spec.horizon_s)
+            ));
+        }
         if mean(|run| run.amplification) < NO_RETRIES {
-            return Some(format!("{name}: no retries were made; a longer --horizon shows whether the queue drains"));
+            return Some(format!("{name}: no retries were made, and the queue does not shrink"));
         }
         let times = mean(|run| run.final_load);
         let load = times * spec.rate;
@@ -168,11 +175,16 @@ impl Runs<'_> {
         } else {
             format!(
                 "{name}: {} attempts/s at the end, {times:.2} times the requests, are within the capacity of \
-                 {capacity}/s; a longer --horizon shows whether the system recovers",
+                 {capacity}/s, but too many of them are served too late",
                 per_second(load)
             )
         })
     }
+}
+
+/// Returns whether a run is down at the horizon, and stays down.
+fn is_down(run: &OutageReport) -> bool {
+    run.metastable == Some(true)
 }
 
 const fn heading(verdict: VerdictKind) -> &'static str {
@@ -180,13 +192,15 @@ const fn heading(verdict: VerdictKind) -> &'static str {
         VerdictKind::NeverFell => "never fell",
         VerdictKind::Recovered => "recovered",
         VerdictKind::Relapsed => "relapsed",
-        _ => "still down at the horizon",
+        VerdictKind::StillDown => "still down at the horizon",
+        _ => "not decided at the horizon",
     }
 }
 
 const fn predicate(verdict: VerdictKind) -> &'static str {
     match verdict {
         VerdictKind::StillDown => "are still down at the horizon",
+        VerdictKind::NotDecided => "are not decided at the horizon",
         verdict => heading(verdict),
     }
 }
@@ -232,6 +246,8 @@ struct Curve<'a> {
 struct Point<'a> {
     value: &'a str,
     runs: usize,
+    /// Number of runs that are not decided at the horizon.
+    open: usize,
     /// Number of runs that are down at the horizon.
     down: usize,
     /// Number of runs that are up at the horizon, but were down more than once.
@@ -249,6 +265,8 @@ enum State {
     Up,
     /// Every run is up, but at least one was down more than once.
     Relapses,
+    /// No run is down, but at least one is not decided.
+    Open,
     /// At least one run is down.
     Down,
 }
@@ -268,17 +286,19 @@ impl<'a> Point<'a> {
         Some(Self {
             value,
             runs: reports.len(),
-            down: count(|report| report.metastable),
-            relapsed: count(|report| !report.metastable && report.verdict == VerdictKind::Relapsed),
-            down_again: count(|report| report.metastable && report.verdict == VerdictKind::Relapsed),
-            untouched: count(|report| !report.metastable && report.verdict == VerdictKind::NeverFell),
+            open: count(|report| report.verdict == VerdictKind::NotDecided),
+            down: count(is_down),
+            relapsed: count(|report| !is_down(report) && report.verdict == VerdictKind::Relapsed),
+            down_again: count(|report| is_down(report) && report.verdict == VerdictKind::Relapsed),
+            untouched: count(|report| report.verdict == VerdictKind::NeverFell),
         })
     }
 
     const fn state(&self) -> State {
-        match (self.down, self.relapsed) {
-            (0, 0) => State::Up,
-            (0, _) => State::Relapses,
+        match (self.down, self.open, self.relapsed) {
+            (0, 0, 0) => State::Up,
+            (0, 0, _) => State::Relapses,
+            (0, ..) => State::Open,
             _ => State::Down,
         }
     }
@@ -320,6 +340,7 @@ fn behavior(points: &[Point<'_>]) -> String {
         State::Up if points.iter().any(|point| point.untouched > 0) => "never falls or recovers",
         State::Up => "recovers",
         State::Relapses => "relapses",
+        State::Open => "is not decided within the horizon",
         // It did recover, for a while.
         State::Down if points.iter().any(|point| point.down_again > 0) => "is down at the horizon",
         State::Down => "does not recover within the horizon",
@@ -327,6 +348,7 @@ fn behavior(points: &[Point<'_>]) -> String {
     let seeds = match first.state() {
         _ if runs == 1 => return verb.to_owned(),
         State::Relapses if !all(|point| point.relapsed == point.runs) => format!("with some of {runs} seeds"),
+        State::Open if !all(|point| point.open == point.runs) => format!("with some of {runs} seeds"),
         State::Down if !all(|point| point.down == point.runs) => format!("with some of {runs} seeds"),
         State::Down if verb == "does not recover within the horizon" => format!("with any of {runs} seeds"),
         _ => format!("with all {runs} seeds"),
@@ -344,7 +366,7 @@ mod tests {
 
     /// Returns the sentences for a sweep with these verdicts at the rates 1, 2, 3, …, a word for each rate with a
     /// letter for each seed: never fell (n), recovered (r), relapsed and is up (u), relapsed and is down (d), still
-    /// down (s).
+    /// down (s), not decided (?).
     fn sentences(verdicts: &str) -> Vec<String> {
         let scenario = OutageScenario::builder(1.0).build().unwrap();
         let mut storm = StormReport::new(&scenario);
@@ -352,11 +374,12 @@ mod tests {
             let runs = (1..).zip(runs.chars()).map(|(seed, verdict)| {
                 let mut figures = OutageReport::from_figures(&OutageFigures::default());
                 (figures.verdict, figures.metastable) = match verdict {
-                    'n' => (VerdictKind::NeverFell, false),
-                    'r' => (VerdictKind::Recovered, false),
-                    'u' => (VerdictKind::Relapsed, false),
-                    'd' => (VerdictKind::Relapsed, true),
-                    _ => (VerdictKind::StillDown, true),
+                    'n' => (VerdictKind::NeverFell, Some(false)),
+                    'r' => (VerdictKind::Recovered, Some(false)),
+                    'u' => (VerdictKind::Relapsed, Some(false)),
+                    'd' => (VerdictKind::Relapsed, Some(true)),
+                    '?' => (VerdictKind::NotDecided, None),
+                    _ => (VerdictKind::StillDown, Some(true)),
                 };
                 (Seed::new(seed), RunFigures::Outage(figures))
             });
@@ -374,6 +397,7 @@ mod tests {
             ("r r s s", "ours recovers up to rate=2, and does not recover within the horizon from 3 on"),
             ("s r r", "ours does not recover within the horizon up to rate=1, and recovers from 2 on"),
             ("r r r", "ours recovers from rate=1 to 3"),
+            ("r ? ?", "ours recovers up to rate=1, and is not decided within the horizon from 2 on"),
             ("s s s", "ours does not recover within the horizon from rate=1 to 3"),
             (
                 "r s r s",

@@ -169,7 +169,7 @@ impl<'a> Results<'a> {
         };
         let cell = |((row, &value), &may_be_best): ((&&StrategyReport, &Option<f64>), &bool)| Cell {
             value,
-            text: format(metric, value),
+            text: format_of(metric, value, &row.runs),
             is_best: may_be_best && is_best(row, value),
         };
         self.rows.iter().zip(&values).zip(&may_be_best).map(cell).collect()
@@ -294,6 +294,28 @@ fn describe_store(store: Option<StoreSpec>) -> String {
         text.push_str(&format!(", {share} of the processes cut off the store from {} to {}", time(from), time(until)));
     }
     text
+}
+
+/// Returns whether a simulation ended before its horizon could show what becomes of its clients.
+pub(super) fn is_cut_off(run: &RunReport) -> bool {
+    match &run.figures {
+        RunFigures::Outage(figures) => figures.verdict == VerdictKind::NotDecided,
+        RunFigures::Reconnect(figures) => figures.unfinished > 0 && run.measured.is_none(),
+        RunFigures::Fluid(figures) => {
+            // Numbers of clients are expected values.
+            let settled = figures.connected_ratio + figures.gave_up_ratio;
+            figures.clients as f64 * (1.0 - settled) >= 0.5
+        }
+        _ => false,
+    }
+}
+
+/// Formats a value of a metric of these runs for display: a time that does not exist may come after the horizon.
+pub(super) fn format_of(metric: &Metric, value: Option<f64>, runs: &[RunReport]) -> String {
+    match value {
+        None if metric.quantity == Quantity::Seconds && runs.iter().any(is_cut_off) => "not yet".to_owned(),
+        _ => format(metric, value),
+    }
 }
 
 /// Formats a value of a metric for display: a mean over runs, or `None` if it does not exist.

@@ -5,7 +5,7 @@ use stagger_terminal::plot::{Cell, Column, RenderOptions, bold, paragraph, spark
 
 use super::measurements::{agreements, measurements, unreliable_runs};
 use super::outage;
-use super::results::{Cell as ResultCell, Results, describe};
+use super::results::{Cell as ResultCell, Results, describe, is_cut_off};
 use super::subject::policy_name;
 use super::timeline::{Timeline, resample};
 
@@ -84,10 +84,21 @@ pub(super) fn seeds(results: &Results<'_>) -> Option<String> {
 /// Returns the conclusion, in one or more sentences.
 pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
     match &storm.scenario {
-        ScenarioSpec::Reconnect(_) | ScenarioSpec::Fluid(_) => reconnect(storm, results).into_iter().collect(),
+        ScenarioSpec::Reconnect(_) | ScenarioSpec::Fluid(_) => {
+            reconnect(storm, results).into_iter().chain(cut_off(storm, results)).collect()
+        }
         ScenarioSpec::Outage(_) => outage::conclusion(storm, results),
         _ => Vec::new(),
     }
+}
+
+/// Returns the sentence about runs that end while clients still try.
+fn cut_off(storm: &StormReport, results: &Results<'_>) -> Option<String> {
+    let row = results.rows.iter().find(|row| row.runs.iter().any(is_cut_off))?;
+    let (ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec)) = storm.scenario_of(row) else { return None };
+    let horizon = stagger_terminal::plot::Unit::Seconds.label(spec.horizon_s);
+    let name = policy_name(row);
+    Some(format!("{name}: at the horizon of {horizon}, clients still try; a longer --horizon shows when they are back"))
 }
 
 fn reconnect(storm: &StormReport, results: &Results<'_>) -> Option<String> {

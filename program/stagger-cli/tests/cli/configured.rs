@@ -82,6 +82,7 @@ fn the_limits_of_a_configuration_are_simulated() {
             "outage",
             "envoy.yaml",
             "--rate=40/s",
+            "--horizon=15m",
             "--capacity=60/s",
             "--backlog=60",
             "--processes=1",

@@ -71,7 +71,7 @@ fn every_scenario_has_its_metrics() {
         (&["reconnect", "--clients", "100"][..], "reconnect", "recovered_p99_s"),
         (&["fluid", "--clients", "50M", "--capacity", "100k/s", "-n", "inf"], "fluid", "t99_s"),
         (&["occ", "--clients", "20"], "occ", "calls_per_client"),
-        (&["outage", "--rate", "50", "--capacity", "60", "--horizon", "1m"], "outage", "metastable"),
+        (&["outage", "--rate", "50", "--capacity", "60", "--horizon", "5m"], "outage", "metastable"),
     ] {
         let mut command = simulate(args);
         let document = json(&said(command.arg("--json")));
@@ -145,7 +145,7 @@ fn settings_of_a_guard_decide_whether_an_outage_ends() {
         "-n4",
         "-d100ms",
         "--cap=2s",
-        "--horizon=1m",
+        "--horizon=15m",
         "--guards",
         guards,
         "--json",
@@ -160,13 +160,13 @@ fn settings_of_a_guard_decide_whether_an_outage_ends() {
 /// retry, an outage of 10 s. Retries alone keep the server down above half of the capacity.
 #[test]
 fn one_sweep_over_the_rate_finds_the_threshold_of_metastability() {
-    let scenario = ["outage", "-d1s", "-n2", "--capacity=300/s", "--down=10s", "--backlog=600", "--horizon=6m"];
+    let scenario = ["outage", "-d1s", "-n2", "--capacity=300/s", "--down=10s", "--backlog=600", "--horizon=20m"];
     let files = Files::new();
     let path = files.path("storm.json");
     let to_file = format!("--json={}", path.display());
     let text = said(simulate(&scenario).args(["--sweep", "rate=148..152 step 1", &to_file]));
     let conclusion = text.lines().last().unwrap();
-    assert_eq!(conclusion, "exponential recovers up to rate=149, and does not recover within the horizon from 150 on");
+    assert_eq!(conclusion, "exponential recovers up to rate=150, and does not recover within the horizon from 151 on");
     let document = json(&fs::read_to_string(path).unwrap());
     let strategies = document["strategies"].as_array().unwrap();
     let rate = |row: &Value| row.get("scenario").unwrap_or(&document["scenario"])["rate"].as_f64().unwrap();

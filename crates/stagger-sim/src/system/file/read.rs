@@ -32,7 +32,13 @@ pub(super) fn system<'a>(reader: &'a Reader<'a>, root: &'a DeTable<'a>) -> Optio
     let position = |root: &Table<'_>, key| root.position(key).unwrap_or(0);
     let (users_at, horizon_at) = (position(&root, USERS), position(&root, "horizon"));
     let mut positions = Positions { users: users_at, horizon: horizon_at, ..Positions::default() };
-    let mut builder = users(&mut root, reader).horizon(root.duration("horizon", Duration::from_secs(300)));
+    // Without one, the default depends on the rate and the triggers.
+    let is_given = root.has("horizon");
+    let horizon = root.duration("horizon", Duration::from_secs(300));
+    let mut builder = users(&mut root, reader);
+    if is_given {
+        builder = builder.horizon(horizon);
+    }
     if let Some(mut tiers) = root.table("tier") {
         for entry in tiers.take_all() {
             builder = builder.service(service(&tiers, &entry));
@@ -104,10 +110,28 @@ fn service<'a>(tiers: &Table<'a>, entry: &Entry<'a>) -> Service {
     }
     let times = [("fixed", ServiceTimes::Fixed), ("exponential", ServiceTimes::Exponential)];
     let stale = [("done", StaleWork::Done), ("expired", StaleWork::DropExpired), ("hopeless", StaleWork::DropHopeless)];
+    let has_variation = table.has("service-cv");
+    if has_variation && table.has("service-times") {
+        table.problem(
+            entry.at..entry.at,
+            "both `service-cv` and `service-times` say how service times vary; remove one",
+        );
+    }
+    let service = match table.lengths("service-times") {
+        Some(quantiles) => {
+            if table.has("service") {
+                let problem = "`service` follows from the measured `service-times`; remove it";
+                table.problem(entry.at..entry.at, problem);
+            }
+            service.measured_times(quantiles)
+        }
+        None => service
+            .service_time(table.duration("service", Duration::from_millis(1)))
+            .service_times(table.word("service-times", &times).unwrap_or_default()),
+    };
+    let service = if has_variation { service.service_cv(table.factor("service-cv", 1.0)) } else { service };
     let service = service
         .workers(table.count("workers", 1))
-        .service_time(table.duration("service", Duration::from_millis(1)))
-        .service_times(table.word("service-times", &times).unwrap_or_default())
         .backlog(backlog(&mut table))
         .stale_work(table.word("stale", &stale).unwrap_or_default())
         .instances(table.count("instances", 10));

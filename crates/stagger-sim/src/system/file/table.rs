@@ -174,6 +174,21 @@ impl<'a> Table<'a> {
         Some(Table::new(self.reader, path, entry.at, table))
     }
 
+    /// Takes out a list of lengths; `None` if the value is not a list.
+    pub(super) fn lengths(&mut self, key: &'static str) -> Option<Vec<Duration>> {
+        let value = self.entries.iter().find(|entry| entry.key == key)?.value;
+        let list = value.get_ref().as_array()?;
+        self.take(key);
+        let mut lengths = Vec::new();
+        for one in list {
+            match duration(&scalar(one.get_ref()).unwrap_or_default()) {
+                Ok(length) => lengths.push(length),
+                Err(error) => self.problem(one.span(), format!("{key}: {error}")),
+            }
+        }
+        Some(lengths)
+    }
+
     /// Takes out a text, a number or a truth value, as text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<(String, Range<usize>)> {
         let entry = self.take(key);

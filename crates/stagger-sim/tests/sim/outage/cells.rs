@@ -84,7 +84,8 @@ fn success(run: &OutageFigures) -> f64 {
 
 fn compare(name: &str, cell: &Cell) {
     let runs = run(cell);
-    let share = |of: fn(Verdict) -> bool| runs.iter().filter(|run| of(run.verdict())).count() as f64 / RUNS as f64;
+    let share =
+        |of: fn(Verdict) -> bool| runs.iter().filter(|run| of(run.state_at_horizon())).count() as f64 / RUNS as f64;
     let got = [
         share(|verdict| verdict == Verdict::NeverFell),
         share(|verdict| matches!(verdict, Verdict::Recovered { .. })),
@@ -221,7 +222,7 @@ fn is_vulnerable(rate: f64) -> bool {
     let scenario = OutageScenario::builder(rate).capacity(300.0).horizon(seconds(1_800));
     let scenario = scenario.outage(OutageKind::Stall, seconds(20), seconds(10)).build().unwrap();
     let policy = Policy::zero().max_attempts(2).build().unwrap();
-    let is_down = |seed| scenario.run(&policy, |_| ProcessGuards::none(), Seed::new(seed)).is_metastable();
+    let is_down = |seed| scenario.run(&policy, |_| ProcessGuards::none(), Seed::new(seed)).state_at_horizon().is_down();
     match (is_down(1), is_down(2)) {
         (first, second) if first == second => first,
         _ => is_down(3),

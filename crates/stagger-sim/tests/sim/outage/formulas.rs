@@ -1,10 +1,11 @@
 //! Compares simulations with the formulas of the model.
 
+use core::mem::discriminant;
 use core::time::Duration;
 
 use stagger_core::budget::Adaptive;
 use stagger_core::{Policy, Ratio, Seed};
-use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards};
+use stagger_sim::outage::{OutageFigures, OutageKind, OutageScenario, OutageScenarioBuilder, ProcessGuards, Verdict};
 
 use super::strategies::Strategy;
 
@@ -42,9 +43,34 @@ fn the_initial_tokens_of_budgets_drain_as_predicted() {
 #[test]
 fn a_queue_that_drains_slowly_is_not_metastable() {
     let scenario = OutageScenario::builder(900.0);
-    assert!(run("full9_ratio10b", scenario).is_metastable());
+    let early = run("full9_ratio10b", scenario);
+    assert!(early.verdict() == Verdict::NotDecided && !early.is_metastable(), "{}", early.verdict());
     let recovery = run("full9_ratio10b", scenario.horizon(Duration::from_secs(400))).recovery().unwrap();
     assert!((150.0..250.0).contains(&recovery.as_secs_f64()), "{recovery:?}");
+}
+
+/// A stall of 30 s leaves a queue that is worked off within minutes, or never: at every horizon, the verdict is that of
+/// a long run, or there is none.
+#[test]
+fn a_verdict_is_that_of_a_long_run_or_not_decided() {
+    let mut decided = 0;
+    for (rate, attempts, comes_back) in [(95.0, 1, true), (45.0, 2, true), (60.0, 2, false), (30.0, 4, false)] {
+        let policy = Policy::zero().max_attempts(attempts).build().unwrap();
+        let run = |horizon| {
+            let scenario = OutageScenario::builder(rate).capacity(100.0).horizon(Duration::from_secs(horizon));
+            let stall = scenario.outage(OutageKind::Stall, Duration::from_secs(20), Duration::from_secs(30));
+            stall.build().unwrap().run(&policy, |_| ProcessGuards::none(), Seed::new(1)).verdict()
+        };
+        let want = run(1_500);
+        assert_eq!((want.is_up(), want.is_down()), (comes_back, !comes_back), "{rate}/s: {want}");
+        for horizon in [55, 60, 70, 100, 120, 150, 200, 300, 400, 600, 900, 1_200] {
+            let got = run(horizon);
+            let is_open = got == Verdict::NotDecided;
+            assert!(is_open || discriminant(&got) == discriminant(&want), "{rate}/s, {horizon} s: {got}, but {want}");
+            decided += u32::from(!is_open);
+        }
+    }
+    assert!(decided >= 16, "{decided} are decided");
 }
 
 /// Checks that a system is metastable if the load with permitted retries, `λ · 1.1 + 10` per process, exceeds the
@@ -54,7 +80,11 @@ fn a_windowed_budget_permits_its_ratio_and_its_minimum() {
     for (rate, processes, is_metastable) in [(700.0, 10, false), (900.0, 10, true), (700.0, 100, true)] {
         let figures = run("full9_ratio10", OutageScenario::builder(rate).processes(processes));
         let load = rate * 1.1 + 10.0 * f64::from(processes);
-        assert_eq!(figures.is_metastable(), is_metastable, "{rate} requests, {processes} processes: {load}");
+        assert_eq!(
+            figures.state_at_horizon().is_down(),
+            is_metastable,
+            "{rate} requests, {processes} processes: {load}"
+        );
         assert_eq!(load > 1_000.0, is_metastable);
     }
 }

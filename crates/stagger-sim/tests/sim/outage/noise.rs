@@ -93,7 +93,7 @@ fn count_false_alarms(seeds: core::ops::Range<u64>) {
         let scenario =
             scenario.horizon(Duration::from_secs_f64(2.0 + 6.0 * 100.0_f64.max(rate) / rate)).build().unwrap();
         let figures = run(&scenario, 3, seed);
-        assert_eq!(figures.verdict(), Verdict::NeverFell, "{rate}/s, seed {seed}");
+        assert_eq!(figures.state_at_horizon(), Verdict::NeverFell, "{rate}/s, seed {seed}");
         assert_eq!(figures.recovery(), Some(Duration::ZERO), "{rate}/s, seed {seed}");
     }
 }
@@ -112,11 +112,14 @@ fn count_false_all_clears(seeds: core::ops::Range<u64>) -> [u64; 2] {
         let served = sum(figures.served.counts()) / sum(figures.requests.counts());
         // In between, the system is on its way up or down.
         if served < 0.5 {
-            assert!(figures.is_metastable(), "false all-clear: {served:.3} of the last served, {rate}/s, seed {seed}");
+            assert!(
+                figures.state_at_horizon().is_down(),
+                "false all-clear: {served:.3} of the last served, {rate}/s, seed {seed}"
+            );
             assert!(figures.recovery().is_none(), "{rate}/s, seed {seed}");
             counts[0] += 1;
         } else if figures.success_ratio() > 0.999 && served > 0.999 {
-            assert!(!figures.is_metastable(), "false alarm: everything was served, {rate}/s, seed {seed}");
+            assert!(figures.state_at_horizon().is_up(), "false alarm: everything was served, {rate}/s, seed {seed}");
             counts[1] += 1;
         }
     }

@@ -125,8 +125,8 @@ fn compare(scenario: OutageScenarioBuilder, rows: &[Row]) {
         for run in runs.iter().map(recovery_by_seconds).filter(|run| run.is_none() != row.recovery.is_none()) {
             failures += &format!("{:<14} recovers after {run:?}, expected {:?}\n", row.name, row.recovery);
         }
-        for run in runs.iter().filter(|run| run.is_metastable() != row.recovery.is_none()) {
-            failures += &format!("{:<14} {}, expected recovery {:?}\n", row.name, run.verdict(), row.recovery);
+        for run in runs.iter().filter(|run| run.state_at_horizon().is_down() != row.recovery.is_none()) {
+            failures += &format!("{:<14} {}, expected recovery {:?}\n", row.name, run.state_at_horizon(), row.recovery);
         }
         if let Some(want) = row.recovery {
             let verdicts = runs.iter().map(|run| run.recovery().unwrap_or(Duration::MAX).as_secs_f64());

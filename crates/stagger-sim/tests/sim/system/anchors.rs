@@ -14,7 +14,7 @@ const fn seconds(seconds: u64) -> Duration {
 }
 
 fn down(system: &System, seeds: u64) -> usize {
-    runs(system, seeds).iter().filter(|run| run.is_metastable()).count()
+    runs(system, seeds).iter().filter(|run| run.state_at_horizon().is_down()).count()
 }
 
 /// Returns a server of 300 requests per second, and its caller's edge.

@@ -26,6 +26,7 @@ waits = true
 instances = 4
 [tier.alpha]
 service = 0.002
+service-cv = 0.5
 backlog = "none"
 [tier.database]
 service = "2ms"
@@ -105,7 +106,7 @@ fn everything() -> System {
                 .hold_workers()
                 .instances(4),
         )
-        .service(Service::new("alpha").service_time(ms(2)).backlog(Service::MAX_BACKLOG))
+        .service(Service::new("alpha").service_time(ms(2)).service_cv(0.5).backlog(Service::MAX_BACKLOG))
         .service(Service::new("database").service_time(ms(2)).backlog(1_500).stale_work(StaleWork::DropExpired))
         .edge(budgeted(
             Edge::from_users("gateway")
@@ -251,7 +252,7 @@ fn an_error_has_line_and_column_and_a_remedy() {
         ),
         (
             "kind = \"stall\"",
-            "kind = \"stall\"\nfor = \"1h\"",
+            "kind = \"stall\"\nfor = \"76h\"",
             "line 10, column 1: trigger 1: it does not end before the horizon",
         ),
         ("kind = \"stall\"", "kind = \"stall", "line 11, column "),
@@ -516,6 +517,37 @@ fn every_key_of_the_schema_is_read() {
     ] {
         let of = if name == "users" { &schema["properties"]["users"] } else { &schema["$defs"][name] };
         assert_eq!(all(read), all(vec![&of["properties"]]), "{name}");
+    }
+}
+
+/// The mean of measured times is that of the lines between them: (1.5 + 5.5) / 2 ms, and a server of one worker that
+/// is never idle completes as many attempts.
+#[test]
+fn measured_service_times_have_their_mean() {
+    let measured = with_line("service = \"2ms\"", "service-times = [\"1ms\", \"2ms\", \"9ms\"]");
+    let system = System::from_toml(&measured.replace("50/s", "400/s")).unwrap();
+    let capacity = system.layout().services[0].capacity;
+    assert!((capacity - 1e3 / 3.5).abs() < 1e-6, "{capacity}");
+    let figures = system.run(Seed::new(1));
+    // Idle for the ten seconds of the stall.
+    let rate = figures.services[0].completed as f64 / (figures.horizon.as_secs_f64() - 10.0);
+    assert!((rate / capacity - 1.0).abs() < 0.02, "{rate}");
+    for (line, want) in [
+        (
+            "service-times = [\"2ms\", \"1ms\"]",
+            "measured service times decrease; list them from the least to the longest",
+        ),
+        ("service-times = [\"2ms\"]", "the number of measured service times is not between 2 and 1,001"),
+        ("service-times = [\"2ms\", \"x\"]", "service-times: "),
+        (
+            "service = \"1ms\"\nservice-times = [\"1ms\", \"2ms\"]",
+            "`service` follows from the measured `service-times`",
+        ),
+        ("service-times = \"exponential\"\nservice-cv = 2", "both `service-cv` and `service-times` say how"),
+        ("service-cv = 11", "the variation of service times is not between 0 and 10"),
+    ] {
+        let problems = problems(&with_line("service = \"2ms\"", line));
+        assert!(problems.iter().any(|problem| problem.contains(want)), "{line}: {problems:?}");
     }
 }
 

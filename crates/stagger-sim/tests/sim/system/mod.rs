@@ -6,6 +6,7 @@ mod chains;
 #[cfg(feature = "toml")]
 mod file;
 mod gains;
+mod horizons;
 mod noise;
 mod one_server;
 mod plain_model;

@@ -184,7 +184,7 @@ fn a_slowdown_of_650_ms_takes_four_workers_down_and_one_of_640_ms_does_not() {
     for (length, are_down) in [(640, 0), (650, 32)] {
         let trigger = Trigger::slow_from_arrival(4.0).lasting(length * MS).at(seconds(10));
         let runs = super::table::runs(&moonpool(four_workers(), trigger).build().unwrap(), 32);
-        let down = runs.iter().filter(|run| run.is_metastable()).count();
+        let down = runs.iter().filter(|run| run.state_at_horizon().is_down()).count();
         assert_eq!(down, are_down, "{length} ms");
     }
 }
@@ -200,6 +200,6 @@ fn capacity_losses_have_the_outcomes_of_the_published_experiment() {
         let trigger = Trigger::share(share).at(seconds(60)).lasting(seconds(length));
         let system = one(1_000.0 * load, service, local(5, seconds(3)), trigger, 360).arrivals(Arrivals::Fixed);
         let runs = super::table::runs(&system.build().unwrap(), 1);
-        assert_eq!(runs[0].is_metastable(), is_down, "load {load}, share {share}, {length} s");
+        assert_eq!(runs[0].state_at_horizon().is_down(), is_down, "load {load}, share {share}, {length} s");
     }
 }

@@ -92,7 +92,6 @@ struct Attempt {
     is_success: bool,
     holds: bool,
     calls_left: u32,
-    is_first_call: bool,
 }
 
 struct Model<'a> {
@@ -185,7 +184,6 @@ impl<'a> Model<'a> {
             is_success: false,
             holds: false,
             calls_left: 0,
-            is_first_call: true,
         };
         self.attempts.push(attempt);
         let attempt = self.attempts.len() - 1;
@@ -280,11 +278,10 @@ impl<'a> Model<'a> {
             return;
         }
         let drops = self.chain.layers[tier].stale != StaleWork::Done;
-        if drops && !attempt.is_first_call && deadline <= now {
+        if drops && deadline <= now {
             self.answer(now, id, false);
             return;
         }
-        attempt.is_first_call = false;
         let is_judged = self.calls[attempt.call].is_judged;
         let deadline = if drops { deadline } else { u64::MAX };
         let count = match self.chain.layers[tier + 1].order {

@@ -31,9 +31,10 @@ fn a_seed_gives_the_same_figures_on_one_core_and_on_two() {
     assert!(one[0][0] != one[0][1], "seeds differ");
 }
 
-/// Returns the 64-bit FNV-1a hash of all figures, as they are printed.
+/// Returns the 64-bit FNV-1a hash of the figures that the first version had, as they are printed.
 fn digest(system: &System, seed: u64) -> u64 {
     let text = format!("{:?}", system.run(Seed::new(seed)));
+    let text = text.split(", latencies: ").next().unwrap().to_owned() + " }";
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -58,7 +59,8 @@ const GOLDEN: [u64; 8] = [
     0x3bf0_ac64_09bf_b449,
     0xa09f_e6e1_ac9e_9f32,
     0xc12c_4faa_86ea_66b6,
-    0xedbc_ecb8_ec75_acbf,
+    // Not that of the first version, in which an attempt made its first call after its deadline.
+    0x926c_4bf3_8b73_b812,
     0x388e_0189_9794_28f5,
     0x0882_a961_b9cc_5d6d,
     0xfd76_5f62_f795_370a,
@@ -83,6 +85,7 @@ fn calls_over_several_edges_are_made_one_edge_after_the_other() {
     assert_eq!(run(plain), [1, 2, 3]);
     // If the first edge fails, the second is not called.
     let whole = Trigger::reject().on("left").at(Duration::ZERO).lasting(Duration::from_secs(300));
+    let system = system.horizon(Duration::from_secs(300));
     assert_eq!(run(system.trigger(whole).build().unwrap()), [1, 1, 0]);
 }
 

@@ -7,8 +7,8 @@ use stagger_sim::{Progress, Sweep};
 
 use crate::sim::reference::moments;
 
-/// A published cell: number of runs with each verdict, the mean time to recover, attempts per request, the share of
-/// requests that were served, and that of the last ten windows. Standard errors are in brackets.
+/// A published cell: number of runs in each state at the horizon, the mean time to recover, attempts per request, the
+/// share of requests that were served, and that of the last ten windows. Standard errors are in brackets.
 pub(super) type Row = (u32, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// A mean and its standard error.
@@ -66,11 +66,12 @@ fn differences(runs: &[SystemFigures], row: Row) -> Vec<String> {
     let theirs: f64 = kinds.iter().map(|(kind, _)| count(verdicts, kind)).sum();
     let ours = runs.len() as f64;
     for (kind, is) in kinds {
-        let got = runs.iter().filter(|run| is(run.verdict())).count() as f64;
+        let got = runs.iter().filter(|run| is(run.state_at_horizon())).count() as f64;
         check_share(kind, [got, ours], [count(verdicts, kind), theirs], &mut problems);
     }
     if let Some(want) = mean(recovery) {
-        let recovered: Vec<_> = runs.iter().filter(|run| matches!(run.verdict(), Verdict::Recovered { .. })).collect();
+        let recovered: Vec<_> =
+            runs.iter().filter(|run| matches!(run.state_at_horizon(), Verdict::Recovered { .. })).collect();
         if recovered.len() > 2 {
             let times = recovered.iter().filter_map(|run| run.recovery()).map(|time| time.as_secs_f64());
             check_mean("recovered after", times, want, 0.5 * runs[0].window().as_secs_f64() + 0.06, &mut problems);
@@ -87,8 +88,9 @@ fn differences(runs: &[SystemFigures], row: Row) -> Vec<String> {
         // A verdict and what is served in the end say the same, at any seed, unless the system fell or rose just
         // before.
         let served = run.final_success_ratio();
-        if run.verdict().is_up() && served < 0.5 || !run.verdict().is_up() && served > 0.99 {
-            problems.push(format!("{:?}, but {served} are served at the end", run.verdict()));
+        let state = run.state_at_horizon();
+        if state.is_up() && served < 0.5 || state.is_down() && served > 0.99 {
+            problems.push(format!("{state:?}, but {served} are served at the end"));
         }
     }
     problems.into_iter().map(|problem| format!("cell {cell}: {problem}")).collect()

@@ -50,7 +50,8 @@ fn check(name: &str, [low, high]: [f64; 2], tolerance: f64, at: impl Fn(f64) -> 
 /// Checks the share of runs that stay down at a published value, of 16 seeds each, where it changes slowly with the
 /// value.
 fn check_share(name: &str, system: &System, want: f64) {
-    let (got, seeds) = (runs(system, 16).iter().filter(|run| run.is_metastable()).count() as f64 / 16.0, 16.0);
+    let (got, seeds) =
+        (runs(system, 16).iter().filter(|run| run.state_at_horizon().is_down()).count() as f64 / 16.0, 16.0);
     let both = f64::midpoint(got, want);
     let chance = 4.0 * (both * (1.0 - both) * 2.0 / seeds).sqrt() + 1.0 / seeds;
     assert!((got - want).abs() <= chance && got > 0.0 && got < 1.0, "{name}: {got} are down, expected {want}");
@@ -99,7 +100,7 @@ fn a_server_that_drops_hopeless_work_stays_up_beyond_its_capacity() {
         let service = service.stale_work(StaleWork::DropHopeless);
         let system = System::builder(rate).service(service).edge(edge()).trigger(Trigger::stall());
         let runs = runs(&system.horizon(seconds(1_220)).build().unwrap(), 4);
-        let down = runs.iter().filter(|run| run.is_metastable()).count();
+        let down = runs.iter().filter(|run| run.state_at_horizon().is_down()).count();
         assert_eq!(down, 0, "T9 at {rate}/s");
     }
 }
@@ -129,7 +130,7 @@ fn thresholds_of_a_capacity_loss_match_the_reference() {
         for (load, is_down) in [(up - 0.0003, false), (down + 0.0003, true)] {
             let system = capacity_loss(1_000.0 * load, ServiceTimes::Fixed, 0.2, length);
             let run = runs(&system.arrivals(Arrivals::Fixed).build().unwrap(), 1);
-            assert_eq!(run[0].is_metastable(), is_down, "{name} at {load}");
+            assert_eq!(run[0].state_at_horizon().is_down(), is_down, "{name} at {load}");
         }
     }
     check_share("T31", &capacity_loss(391.3, ServiceTimes::Exponential, 0.225, 10).build().unwrap(), 0.44);

@@ -91,6 +91,7 @@ fn chart(
     lines: &[(String, Vec<f64>)],
 ) -> Chart {
     let system = &document.system;
+    let end = document.runs.first().map_or(system.horizon_s, |run| run.horizon_s);
     let shown = &lines[..lines.len().min(MAX_LINES)];
     let most = shown.iter().flat_map(|(_, values)| values).copied().fold(1.0, f64::max);
     let mut series = Vec::new();
@@ -99,16 +100,16 @@ fn chart(
         series.push(Series::light("trigger", Hue::INK, Shape::Band(ends.to_vec())));
     }
     series.extend(shown.iter().enumerate().map(|(nth, (name, values))| {
-        Series::strong(name.clone(), Hue::nth(nth), Shape::Steps(downsample(values, 1.0, system.horizon_s, RESOLUTION)))
+        Series::strong(name.clone(), Hue::nth(nth), Shape::Steps(downsample(values, 1.0, end, RESOLUTION)))
     }));
     let figure = Figure {
         title: title.to_owned(),
         description: format!("{title} over time; at most {} {axis}.", Unit::Count.label(most)),
-        x: Axis::new("time", Unit::Seconds).including(0.0).including(system.horizon_s),
+        x: Axis::new("time", Unit::Seconds).including(0.0).including(end),
         y: Axis::new(axis, Unit::Count).including(0.0).including(most),
         series,
     };
-    let step = (system.horizon_s / ROWS as f64).max(1.0);
+    let step = (end / ROWS as f64).max(1.0);
     let rows = (0..ROWS).map(|nth| {
         let second = (nth as f64 * step) as usize;
         let values = lines.iter().map(|(_, values)| Unit::Count.label(values.get(second).copied().unwrap_or(0.0)));
@@ -138,17 +139,19 @@ pub(super) fn map(entry: &FrontierEntry, options: RenderOptions) -> String {
     let mut out = paragraph(&caption(entry), "  ", options) + "\n";
     out.push_str(&format!("{}\n", entry.up));
     let [none, some, all] = options.glyphs.pick(['·', '▒', '█'], ['.', '+', '#']);
-    for (label, cells) in up.iter().zip(&entry.down).rev() {
-        let glyph = |share: &f64| {
-            if *share <= 0.0 {
+    for ((label, down), open) in up.iter().zip(&entry.down).zip(&entry.not_decided).rev() {
+        let glyph = |(down, open): (&f64, &f64)| {
+            if *open > 0.0 && *down + *open >= 1.0 && *down < 1.0 {
+                '?'
+            } else if *down <= 0.0 {
                 none
-            } else if *share >= 1.0 {
+            } else if *down >= 1.0 {
                 all
             } else {
                 some
             }
         };
-        let cells: String = cells.iter().flat_map(|share| core::iter::repeat_n(glyph(share), width)).collect();
+        let cells: String = down.iter().zip(open).flat_map(|cell| core::iter::repeat_n(glyph(cell), width)).collect();
         out.push_str(&format!("{label:>gutter$}  {cells}\n"));
     }
     let (first, last) = (across.first().cloned().unwrap_or_default(), across.last().cloned().unwrap_or_default());
@@ -156,7 +159,11 @@ pub(super) fn map(entry: &FrontierEntry, options: RenderOptions) -> String {
     out.push_str(&format!("{:gutter$}  {first}{last:>room$}\n", ""));
     let legend =
         format!("{none} is up at the end with every seed, {some} with some of {}, {all} with none", entry.seeds);
-    out + &paragraph(&legend, "  ", options)
+    out += &paragraph(&legend, "  ", options);
+    if let Some(sentence) = entry.sentence() {
+        out += &paragraph(&sentence, "  ", options);
+    }
+    out
 }
 
 /// Says what is in the map.

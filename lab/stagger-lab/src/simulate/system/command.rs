@@ -96,11 +96,12 @@ fn check_flags(args: &SimulateArgs) -> Result<(), CliError> {
     }
 }
 
-/// Runs the system with every seed, on all cores. Returns the runs that finished before an interrupt.
+/// Runs the system with every seed until it is decided, on all cores. Returns the runs that finished before an
+/// interrupt.
 fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term) -> Vec<(Seed, SystemFigures)> {
     let progress = Progress::new();
     let plural = if seeds.len() == 1 { "run" } else { "runs" };
-    let run = |(): &(), seed, progress: &Progress| system.run_with_progress(seed, progress);
+    let run = |(): &(), seed, progress: &Progress| system.run_until_decided_with_progress(seed, progress);
     let runs = with_progress(&progress, &format!("simulating {} {plural}", seeds.len()), interrupt, term, || {
         Sweep::new().run(&[()], seeds, &progress, run)
     });

@@ -4,6 +4,7 @@ use serde::Serialize;
 use stagger_core::Seed;
 use stagger_report::metric::VerdictEntry;
 use stagger_sim::TimeSeries;
+use stagger_sim::outage::Verdict;
 use stagger_sim::storm::VerdictKind;
 use stagger_sim::system::{System, SystemFigures};
 
@@ -38,7 +39,7 @@ pub(crate) struct Document {
 pub(crate) struct SystemEntry {
     /// Requests per second.
     pub(super) rate: f64,
-    /// End of the simulation.
+    /// End of the simulation. A run that is not decided then goes on, up to 16 times as long.
     pub(super) horizon_s: f64,
     /// Start of the first trigger.
     pub(crate) fault_start_s: f64,
@@ -58,7 +59,7 @@ pub(crate) struct SystemEntry {
 pub(super) struct ServiceEntry {
     /// Its name.
     pub(super) name: String,
-    /// Attempts that its workers serve in a second.
+    /// Attempts that its workers serve in a second when all is well, held for calls as they are.
     pub(super) capacity: f64,
     /// Attempts per second when all is well.
     pub(super) load: f64,
@@ -94,16 +95,25 @@ pub(crate) struct RunEntry {
     pub(super) seed: u64,
     /// Whether the system survived.
     pub(super) verdict: VerdictEntry,
-    /// Whether it is down at the horizon.
-    pub(super) metastable: bool,
+    /// Whether it is down at the end of the run, and stays down; null if that is not decided.
+    pub(super) metastable: Option<bool>,
+    /// End of the run: later than the horizon if that was too short to decide.
+    pub(super) horizon_s: f64,
     /// Whether it was down when the first trigger came.
     pub(super) down_before_fault: bool,
     /// When it fell first, from the start of the simulation; null if it never fell.
     pub(super) fell_at_s: Option<f64>,
-    /// Time from the end of the last trigger until it is up for the rest of the simulation; null if it is down at the end.
+    /// Time from the end of the last trigger until it is up for the rest of the run; null if it is down at its end, or
+    /// that is not decided.
     pub(super) recovery_s: Option<f64>,
     /// Share of the requests from the start of the fault that were served.
     pub(super) success_ratio: f64,
+    /// Share of all requests that were served in the end, also after the end of the run.
+    pub(super) served_in_the_end_ratio: f64,
+    /// Median of how long requests took that were served, from the start of the fault; null if none was.
+    pub(super) latency_p50_s: Option<f64>,
+    /// The time within which 99% of those requests were served.
+    pub(super) latency_p99_s: Option<f64>,
     /// Share of the requests during the fault that were served.
     pub(super) success_ratio_during_fault: f64,
     /// Share of the requests of the last ten windows that were served.
@@ -236,11 +246,15 @@ impl RunEntry {
         Self {
             seed: seed.get(),
             verdict: VerdictKind::from(figures.verdict()).into(),
-            metastable: figures.is_metastable(),
+            metastable: (figures.verdict() != Verdict::NotDecided).then(|| figures.is_metastable()),
+            horizon_s: seconds,
             down_before_fault: figures.was_down_before_fault(),
             fell_at_s: figures.fell_at().map(|at| at.as_secs_f64()),
-            recovery_s: figures.recovery().map(|after| after.as_secs_f64()),
+            recovery_s: figures.recovery().filter(|_| figures.verdict().is_up()).map(|after| after.as_secs_f64()),
             success_ratio: figures.success_ratio(),
+            served_in_the_end_ratio: figures.served_in_the_end_ratio(),
+            latency_p50_s: figures.latency(0.5).map(|time| time.as_secs_f64()),
+            latency_p99_s: figures.latency(0.99).map(|time| time.as_secs_f64()),
             success_ratio_during_fault: figures.success_ratio_during_fault(),
             final_success_ratio: figures.final_success_ratio(),
             amplification: figures.amplification(),

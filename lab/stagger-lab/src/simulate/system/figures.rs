@@ -4,7 +4,7 @@ use stagger_report::metric::{Metric, VerdictEntry, seconds, share};
 use stagger_sim::storm::Quantity;
 use stagger_terminal::plot::Unit;
 
-use super::document::{Document, EdgeEntry, RunEntry};
+use super::document::{Document, EdgeEntry, RunEntry, ServiceEntry};
 use super::find::SearchEntry;
 
 /// Returns the figures of a run: of the system, of the services as `NAME.figure`, and of the edges as `FROM/TO.figure`.
@@ -13,11 +13,14 @@ pub(super) fn metrics(document: &Document, run: &RunEntry) -> Vec<Metric> {
     let verdict = VerdictEntry::ALL.iter().position(|(_, verdict)| *verdict == run.verdict);
     let mut all: Vec<(String, Quantity, Option<f64>)> = [
         ("verdict", Verdict, verdict.map(|position| position as f64)),
-        ("metastable", Bool, Some(f64::from(u8::from(run.metastable)))),
+        ("metastable", Bool, run.metastable.map(|is_down| f64::from(u8::from(is_down)))),
         ("down_before_fault", Bool, Some(f64::from(u8::from(run.down_before_fault)))),
         ("fell_at_s", Seconds, run.fell_at_s),
         ("recovery_s", Seconds, run.recovery_s),
         ("success_ratio", Ratio, Some(run.success_ratio)),
+        ("served_in_the_end_ratio", Ratio, Some(run.served_in_the_end_ratio)),
+        ("latency_p50_s", Seconds, run.latency_p50_s),
+        ("latency_p99_s", Seconds, run.latency_p99_s),
         ("success_ratio_during_fault", Ratio, Some(run.success_ratio_during_fault)),
         ("final_success_ratio", Ratio, Some(run.final_success_ratio)),
         ("amplification", Number, Some(run.amplification)),
@@ -172,20 +175,24 @@ pub(crate) fn conclusions(document: &Document) -> Vec<String> {
             VerdictEntry::NeverFell => "never fell",
             VerdictEntry::Recovered => "recovered",
             VerdictEntry::Relapsed => "relapsed",
-            VerdictEntry::StillDown => "still down at the horizon",
+            VerdictEntry::StillDown => "still down",
+            VerdictEntry::NotDecided => "not decided",
         };
         if runs.len() == 1 { words.to_owned() } else { format!("{words} with {count} of {} seeds", runs.len()) }
     });
     let mut out = vec![format!("verdict: {}", words.collect::<Vec<_>>().join(", "))];
-    let down = runs.iter().filter(|run| run.metastable).count();
+    let down = runs.iter().filter(|run| run.metastable == Some(true)).count();
     if let [run] = &runs[..] {
         match (run.verdict, run.recovery_s, run.fell_at_s) {
             (VerdictEntry::Recovered, Some(after), _) => out[0] += &format!(", {} after the trigger", seconds(after)),
-            (VerdictEntry::StillDown, _, Some(at)) => out[0] += &format!(", since {}", seconds(at)),
+            (VerdictEntry::StillDown, _, Some(at)) => {
+                out[0] += &format!(" at {}, since {}", seconds(run.horizon_s), seconds(at));
+            }
             _ => {}
         }
         if run.verdict == VerdictEntry::Relapsed {
-            out[0] += if run.metastable { ", and down at the horizon" } else { ", and up at the horizon" };
+            let state = if run.metastable == Some(true) { "down" } else { "up" };
+            out[0] += &format!(", and {state} at {}", seconds(run.horizon_s));
         }
     } else if down == 0
         && of(VerdictEntry::NeverFell) == 0
@@ -193,24 +200,69 @@ pub(crate) fn conclusions(document: &Document) -> Vec<String> {
     {
         out[0] += &format!(", {} after the trigger on average", seconds(after));
     }
-    let success = mean(runs, |run| run.success_ratio).unwrap_or(0.0);
-    let last = mean(runs, |run| run.final_success_ratio).unwrap_or(0.0);
+    out.extend(longer_runs(document));
+    let ratio = |of: fn(&RunEntry) -> f64| share(mean(runs, of).unwrap_or(0.0));
     out.push(format!(
-        "served: {} of the requests from the start of the trigger, {} at the end",
-        share(success),
-        share(last)
+        "served: {} of the requests from the start of the trigger, {} at the end; {} of all in the end",
+        ratio(|run| run.success_ratio),
+        ratio(|run| run.final_success_ratio),
+        ratio(|run| run.served_in_the_end_ratio),
     ));
+    let latencies = [mean(runs, |run| run.latency_p50_s), mean(runs, |run| run.latency_p99_s)];
+    if let [Some(half), Some(most)] = latencies {
+        out.push(format!(
+            "those served took {} in half of the cases, and {} at the 99th percentile",
+            seconds(half),
+            seconds(most)
+        ));
+    }
+    let overloaded = document.system.services.iter().find(|service| service.load > service.capacity);
+    if let Some(ServiceEntry { name, load, capacity, .. }) = overloaded {
+        out.push(format!(
+            "when all is well, {name} receives {load:.1} attempts/s and can serve {capacity:.1}: no policy helps"
+        ));
+    }
     if runs.iter().any(|run| run.down_before_fault) {
         let count = runs.iter().filter(|run| run.down_before_fault).count();
-        out.push(format!(
-            "{count} of {} runs were down before the trigger: random variation overloads the system",
-            runs.len()
-        ));
+        let why = match overloaded {
+            Some(_) => "the load exceeds the capacity",
+            None => "random variation overloads the system",
+        };
+        out.push(format!("{count} of {} runs were down before the trigger: {why}", runs.len()));
     }
     if down > 0 {
         out.push(sustained(document));
     }
     out.extend(document.search.iter().flat_map(SearchEntry::sentences));
+    out
+}
+
+/// Says which runs went on after the horizon, and what became of those that are not decided.
+fn longer_runs(document: &Document) -> Vec<String> {
+    let (runs, horizon) = (&document.runs, document.system.horizon_s);
+    let longest = runs.iter().map(|run| run.horizon_s).fold(0.0, f64::max);
+    let mut out = Vec::new();
+    if longest > horizon {
+        let count = runs.iter().filter(|run| run.horizon_s > horizon).count();
+        out.push(match &runs[..] {
+            [_] => format!("the run went on from {} to {}, to decide", seconds(horizon), seconds(longest)),
+            _ => format!(
+                "{count} of {} runs went on from {}, up to {}, to decide",
+                runs.len(),
+                seconds(horizon),
+                seconds(longest)
+            ),
+        });
+    }
+    let open: Vec<_> = runs.iter().filter(|run| run.verdict == VerdictEntry::NotDecided).collect();
+    if !open.is_empty() {
+        out.push(format!(
+            "not decided: {} of {} runs still change after {}, the longest time that a run goes on; raise `horizon`",
+            open.len(),
+            runs.len(),
+            seconds(longest)
+        ));
+    }
     out
 }
 

@@ -34,6 +34,8 @@ pub(super) struct SearchEntry {
     borders: Vec<BorderEntry>,
     /// Values apart from the borders at which chance decides.
     undecided: Vec<f64>,
+    /// Runs that are not decided after 16 times the horizon, and count on neither side.
+    not_decided: u64,
     /// All values that were tried, in increasing order.
     tried: Vec<TriedEntry>,
     #[serde(skip)]
@@ -69,9 +71,11 @@ struct BorderEntry {
 struct TriedEntry {
     /// The value.
     value: f64,
-    /// Seeds that were down at the horizon.
+    /// Seeds that stay down.
     down: u64,
-    /// Number of seeds.
+    /// Seeds that are not decided.
+    not_decided: u64,
+    /// Number of seeds, those that are not decided included.
     seeds: u64,
 }
 
@@ -89,6 +93,8 @@ pub(super) struct FrontierEntry {
     pub(super) up_values: Vec<f64>,
     /// The share of the seeds that stay down: rows of cells.
     pub(super) down: Vec<Vec<f64>>,
+    /// The share of the seeds that are not decided after 16 times the horizon: rows of cells.
+    pub(super) not_decided: Vec<Vec<f64>>,
     /// Number of seeds of each cell.
     pub(super) seeds: u64,
     /// The values as text.
@@ -125,13 +131,19 @@ fn entry(range: &Range, found: &Found) -> SearchEntry {
         at_least_nine_tenths: border.nine_tenths.map(|point| point.value),
         at_least_nine_tenths_interval: border.nine_tenths.map(interval),
     });
-    let tried = found.tried.iter().map(|one| TriedEntry { value: one.value, down: one.down, seeds: one.seeds });
+    let tried = found.tried.iter().map(|one| TriedEntry {
+        value: one.value,
+        down: one.down,
+        not_decided: one.not_decided,
+        seeds: one.seeds,
+    });
     SearchEntry {
         number: range.name.clone(),
         low: range.low,
         high: range.high,
         borders: borders.collect(),
         undecided: found.undecided.clone(),
+        not_decided: found.not_decided,
         tried: tried.collect(),
         unit: Some(UnitText(range.unit)),
     }
@@ -164,9 +176,25 @@ pub(super) fn frontier(
             across_values: map.across,
             up_values: map.up,
             down: map.down,
+            not_decided: map.not_decided,
             seeds,
         }
     }))
+}
+
+impl FrontierEntry {
+    /// Says in how many cells runs are not decided, if there are any.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let count = self.not_decided.iter().flatten().filter(|share| **share > 0.0).count();
+        let cells = self.not_decided.iter().flatten().count();
+        (count > 0).then(|| {
+            format!(
+                "in {count} of {cells} cells, runs are not decided after {} times the horizon, marked by ? where no \
+                 other run is up; raise `horizon` to decide them",
+                System::LONGEST_RUN
+            )
+        })
+    }
 }
 
 /// Formats a value with about three digits.
@@ -186,6 +214,17 @@ impl SearchEntry {
             sentences.push(self.chance());
         }
         let runs: u64 = self.tried.iter().map(|one| one.seeds).sum();
+        if self.not_decided > 0 {
+            let open: Vec<_> = self.tried.iter().filter(|one| one.not_decided > 0).map(|one| one.value).collect();
+            let [low, high] = [open.first(), open.last()].map(|end| self.text(end.copied().unwrap_or(0.0)));
+            let where_ = if low == high { format!("at {low}") } else { format!("between {low} and {high}") };
+            sentences.push(format!(
+                "{} of {runs} runs, {where_}, are not decided after {} times the horizon: they count on neither side; \
+                 raise `horizon` to decide them",
+                self.not_decided,
+                System::LONGEST_RUN
+            ));
+        }
         sentences.push(format!(
             "{} values from {} to {} were tried, with {runs} runs; intervals are of 95% confidence",
             self.tried.len(),
@@ -244,11 +283,13 @@ impl SearchEntry {
 
     fn without_border(&self) -> String {
         let (low, high) = (self.text(self.low), self.text(self.high));
-        let down = self.tried.iter().filter(|one| 2 * one.down >= one.seeds).count();
-        let what = match (self.undecided.is_empty(), down) {
-            (false, _) => "has no border that chance would not explain",
-            (true, 0) => "does not stay down at any value that was tried",
-            (true, _) => "stays down at any value that was tried",
+        let decided = |one: &&TriedEntry| one.not_decided < one.seeds;
+        let down = self.tried.iter().filter(decided).filter(|one| 2 * one.down >= one.seeds - one.not_decided).count();
+        let what = match (self.undecided.is_empty(), self.tried.iter().filter(decided).count(), down) {
+            (false, ..) => "has no border that chance would not explain",
+            (true, 0, _) => "is not decided at any value that was tried",
+            (true, _, 0) => "does not stay down at any value that was tried",
+            (true, ..) => "stays down at any value that was tried",
         };
         format!("{}: the system {what} from {low} to {high}", self.number)
     }
@@ -259,8 +300,8 @@ impl SearchEntry {
         let values = values.map(|one| {
             format!(
                 "{}% of {} seeds at {}",
-                (100.0 * one.down as f64 / one.seeds as f64).round(),
-                one.seeds,
+                (100.0 * one.down as f64 / (one.seeds - one.not_decided).max(1) as f64).round(),
+                one.seeds - one.not_decided,
                 self.text(one.value)
             )
         });

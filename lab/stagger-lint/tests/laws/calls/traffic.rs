@@ -134,7 +134,7 @@ impl Traffic {
             figures.final_goodput(),
             figures.final_load(),
             figures.rejected as f64 / figures.requests.total() as f64,
-            f64::from(figures.verdict().is_up()),
+            f64::from(figures.state_at_horizon().is_up()),
             f64::from(figures.fell_at().is_none()),
             figures.recovery().map_or(after, |recovery| recovery.as_secs_f64()),
         ]
