@@ -27,7 +27,8 @@ use stagger_sim::system::{EdgeLayout, NestedCalls, ServiceLayout, SystemFile, Sy
 
 use crate::file::{Edit, FileFinding, Fix, Place};
 use crate::rules::system::{
-    ATTEMPTS_MULTIPLY, DEADLINE_DROPPED, LOOP_GAIN, STALE_QUEUE, TIMEOUT_INVERTED, UNGUARDED_RETRIES,
+    ATTEMPTS_MULTIPLY, DEADLINE_DROPPED, LOOP_GAIN, OVERLOADED, STALE_QUEUE, TIMEOUT_INVERTED, TIMEOUT_TOO_SHORT,
+    UNGUARDED_RETRIES,
 };
 use crate::{Finding, Rule};
 
@@ -41,7 +42,8 @@ pub fn check(file: &SystemFile) -> Vec<FileFinding> {
         SystemAnalysis::unguarded_retries,
         SystemAnalysis::deadline_dropped,
     ];
-    let of_services: [Check<'_>; 2] = [SystemAnalysis::loop_gain, SystemAnalysis::stale_queue];
+    let of_services: [Check<'_>; 3] =
+        [SystemAnalysis::loop_gain, SystemAnalysis::stale_queue, SystemAnalysis::overloaded];
     let analysis = SystemAnalysis::new(file);
     let mut findings = Vec::new();
     for check in of_edges {
@@ -50,6 +52,7 @@ pub fn check(file: &SystemFile) -> Vec<FileFinding> {
     for check in of_services {
         findings.extend((0..analysis.layout.services.len()).filter_map(|service| check(&analysis, service)));
     }
+    findings.extend((0..analysis.layout.edges.len()).filter_map(|edge| analysis.timeout_too_short(edge)));
     findings
 }
 
@@ -287,6 +290,60 @@ impl SystemAnalysis<'_> {
         finding(self.file, &STALE_QUEUE, &path, facts, &[change], help)
     }
 
+    fn overloaded(&self, service: usize) -> Option<FileFinding> {
+        let of = &self.layout.services[service];
+        if of.load <= of.capacity {
+            return None;
+        }
+        let held = f64::from(of.workers) / of.capacity;
+        let waits = if of.held_for_calls.is_zero() {
+            String::new()
+        } else {
+            format!(", {} of it for calls", length(of.held_for_calls))
+        };
+        let facts = vec![
+            format!("{} receives {}/s and serves {}/s when all is well", of.name, number(of.load), number(of.capacity)),
+            format!(
+                "{} for {}{waits}",
+                if of.workers == 1 {
+                    "an attempt takes its worker".to_owned()
+                } else {
+                    format!("an attempt takes one of its {} workers", of.workers)
+                },
+                length(Duration::try_from_secs_f64(held).unwrap_or(Duration::MAX))
+            ),
+        ];
+        let enough = (of.load * held / ENOUGH).ceil();
+        // Every file has a bound for its workers; beyond it, there is no change to name.
+        let workers = Change { table: format!("tier.{}", of.name), key: "workers", value: number(enough) };
+        let changes: &[Change] = if enough <= MOST_WORKERS { &[workers] } else { &[] };
+        let path = format!("tier.{}.workers", of.name);
+        finding(self.file, &OVERLOADED, &path, facts, changes, "or a lower rate, or less work for each attempt")
+    }
+
+    fn timeout_too_short(&self, nth: usize) -> Option<FileFinding> {
+        let edge = &self.layout.edges[nth];
+        let is_well = self.layout.services.iter().all(|service| service.load <= service.capacity);
+        if !is_well || edge.timeout >= edge.usual_time {
+            return None;
+        }
+        let to = &self.layout.services[edge.to];
+        let facts = vec![format!(
+            "{} waits {} for {}, which answers nine of ten attempts within {} when all is well, at {:.0}% of its \
+             capacity",
+            self.name(nth),
+            Compact(edge.timeout),
+            to.name,
+            length(edge.usual_time),
+            100.0 * to.load / to.capacity
+        )];
+        // So that hardly any attempt is cut off: one of ten takes longer than usual.
+        let enough = rounded_up(edge.usual_time.saturating_mul(2));
+        let change = self.of_edge(nth, "timeout", format!("\"{}\"", Compact(enough)));
+        let path = format!("{}.timeout", self.paths[nth]);
+        finding(self.file, &TIMEOUT_TOO_SHORT, &path, facts, &[change], "")
+    }
+
     fn of_edge(&self, nth: usize, key: &'static str, value: String) -> Change {
         Change { table: self.paths[nth].clone(), key, value }
     }
@@ -298,6 +355,19 @@ impl SystemAnalysis<'_> {
 
 /// The default of `budget` in files of systems.
 const BUDGET: &str = "{ tokens = 10, refund = 0.1 }";
+
+/// The share of its capacity at which a service is not overloaded.
+const ENOUGH: f64 = 0.8;
+
+/// The most workers of a service.
+const MOST_WORKERS: f64 = 1e6;
+
+/// Rounds a length up to two digits.
+fn rounded_up(length: Duration) -> Duration {
+    let seconds = length.as_secs_f64().max(1e-9);
+    let step = 10_f64.powf(seconds.log10().floor() - 1.0);
+    Duration::try_from_secs_f64((seconds / step).ceil() * step).unwrap_or(length).max(length)
+}
 
 fn counted(attempts: f64) -> String {
     if attempts <= 1.0 { "1 attempt".to_owned() } else { format!("{} attempts", number(attempts)) }

@@ -53,13 +53,15 @@ static OF_LOGS: [&Rule; 5] =
     [&log::EQUAL_DELAYS, &log::BEYOND_BOUNDS, &log::SYNCHRONIZED, &log::ENDLESS_RETRIES, &log::POLICY_MISMATCH];
 
 /// The rules for systems of services, ordered by code.
-static OF_SYSTEMS: [&Rule; 6] = [
+static OF_SYSTEMS: [&Rule; 8] = [
     &system::ATTEMPTS_MULTIPLY,
     &system::TIMEOUT_INVERTED,
     &system::UNGUARDED_RETRIES,
     &system::DEADLINE_DROPPED,
     &system::LOOP_GAIN,
     &system::STALE_QUEUE,
+    &system::OVERLOADED,
+    &system::TIMEOUT_TOO_SHORT,
 ];
 
 /// The rules for configurations of other systems, ordered by code.

@@ -84,3 +84,30 @@ pub(crate) static STALE_QUEUE: Rule = Rule {
               about to expire.",
     check: |_| None,
 };
+
+pub(crate) static OVERLOADED: Rule = Rule {
+    code: "M007",
+    name: "service-overloaded",
+    severity: Severity::Warning,
+    title: "the load of a service exceeds its capacity when all is well",
+    rationale: "its queue grows without any failure, and no retry policy can serve the requests",
+    details: "Applies to a service that receives more attempts per second, without any retry, than its workers can \
+              serve: workers / (own time + time held for calls). Workers are held for calls with `waits = true`; a \
+              call then takes the way to the other service and back, its own work and calls, and the usual time in its \
+              queue. Calls that a warm cache serves are not counted.",
+    check: |_| None,
+};
+
+pub(crate) static TIMEOUT_TOO_SHORT: Rule = Rule {
+    code: "M008",
+    name: "timeout-below-need",
+    severity: Severity::Warning,
+    title: "a time limit is below what the service needs when all is well",
+    rationale: "attempts run out of time without any failure, and their retries and their unused work are a load that \
+                never ends",
+    details: "Applies to an edge whose time limit is below the time in which nine of ten attempts are answered when \
+              all is well: the way to the service and back, its own time, the calls that it makes, and the usual time \
+              in its queue, with 1.3 standard deviations of these times. The fix is twice this time. Does not apply \
+              while a service is overloaded (M007).",
+    check: |_| None,
+};

@@ -1,12 +1,16 @@
-//! Systems of services: verdicts agree with what is served in the end, and loop gains with whether a stall is survived.
+//! Systems of services: verdicts agree with what is served in the end, loop gains with whether a stall is survived, and
+//! `check` with whether a system serves its requests at all.
 
 use core::time::Duration;
 
 use stagger::budget::Tokens;
 use stagger::{Policy, Ratio, Seed};
+use stagger_lint::system::check as check_system;
 use stagger_sim::outage::ProcessGuards;
+use stagger_sim::outage::Verdict::{NeverFell, NotDecided};
 use stagger_sim::system::{
-    CallOrder, Edge, NestedCalls, Service, ServiceTimes, StaleWork, System, SystemError, SystemFigures, Trigger,
+    CallOrder, Edge, NestedCalls, Service, ServiceTimes, StaleWork, System, SystemError, SystemFigures, SystemFile,
+    Trigger,
 };
 
 use super::draws::Draws;
@@ -26,6 +30,20 @@ pub(crate) const GAINS: Law = Law {
                 above",
     share: 30,
     case: gain,
+};
+
+pub(crate) const SILENT: Law = Law {
+    name: "silent_systems",
+    statement: "a system about which `check` says nothing is up when all is well",
+    share: 100,
+    case: |seed| silent(seed, false),
+};
+
+pub(crate) const STALLED: Law = Law {
+    name: "stalled_systems",
+    statement: "a system about which `check` says nothing, and which never falls when all is well, survives a stall",
+    share: 100,
+    case: |seed| silent(seed, true),
 };
 
 const STALL: Duration = Duration::from_secs(10);
@@ -95,6 +113,9 @@ fn verdict(seed: Seed) -> Verdict {
     let stale = [StaleWork::Done, StaleWork::Done, StaleWork::DropExpired, StaleWork::DropHopeless];
     let Ok(system) = draw(&mut draws, &stale) else { return Verdict::Silent("not a valid system") };
     let figures = system.run(draws.seed());
+    if figures.verdict() == NotDecided {
+        return Verdict::Silent("not decided at the horizon");
+    }
     let (late, last) = (served_at_the_end(&figures, 10), served_at_the_end(&figures, 5));
     let broken = |what: &str| {
         Verdict::Broken(format!("{what}: {late:.3} and {last:.3} are served at the end, {:?}", figures.verdict()))
@@ -129,7 +150,7 @@ fn gain(seed: Seed) -> Verdict {
     if !survives && (drops || last.gain < SUSTAINED || !last.is_closed) {
         return Verdict::Silent("a gain near 1, stale work that is dropped, or an open cycle");
     }
-    let runs = [(); RUNS].map(|()| system.run(draws.seed()));
+    let runs = [(); RUNS].map(|()| system.run_until_decided(draws.seed()));
     let down = runs.iter().filter(|run| run.is_metastable()).count();
     match (survives, 2 * down > RUNS) {
         (true, false) => Verdict::Held("survived, all gains are below 1"),
@@ -143,5 +164,76 @@ fn gain(seed: Seed) -> Verdict {
                 system.rate()
             ))
         }
+    }
+}
+
+/// Draws the file of a system: one to four services, each called by an earlier one or by the users.
+fn draw_file(draws: &mut Draws) -> String {
+    let tiers = draws.one_of(&[1, 2, 2, 3, 3, 4]).unwrap_or(1);
+    let mut text = format!("users.rate = {:.1}\n", draws.between(5.0, 100.0));
+    for tier in 0..tiers {
+        let (workers, service) = (draws.one_of(&[1, 2, 4, 16]).unwrap_or(1), draws.between(1.0, 40.0));
+        let times = draws.one_of(&["", "service-times = \"exponential\"", "service-cv = 0.5", "service-cv = 2"]);
+        // A full queue is worked off within a fraction of the usual time limits, or in a few seconds.
+        let seconds = draws.one_of(&[0.3, 0.3, 3.0]).unwrap_or(0.3);
+        let backlog = (seconds * 1e3 * f64::from(workers) / service).ceil() as u32;
+        let stale = draws.one_of(&["done", "expired", "hopeless", "hopeless"]).unwrap_or("done");
+        let waits = draws.is(0.5);
+        text += &format!(
+            "[tier.t{tier}]\nworkers = {workers}\nservice = \"{service:.2}ms\"\n{}\nbacklog = {backlog}\nstale = \
+             \"{stale}\"\nwaits = {waits}\n",
+            times.unwrap_or_default()
+        );
+    }
+    for tier in 0..tiers {
+        let from =
+            if tier == 0 { "users".to_owned() } else { format!("t{}", (draws.share() * f64::from(tier)) as u32) };
+        let timeout = draws.one_of(&[0.1, 0.3, 1.0, 3.0]).unwrap_or(1.0) * 0.8_f64.powi(tier);
+        text += &format!("[[edge]]\nfrom = \"{from}\"\nto = \"t{tier}\"\ntimeout = \"{timeout:.3}s\"\n");
+        if tier > 0 {
+            let (calls, order) = (draws.one_of(&[1, 1, 2, 3]), draws.one_of(&["sequence", "parallel"]));
+            text += &format!("calls = {}\norder = \"{}\"\n", calls.unwrap_or(1), order.unwrap_or("sequence"));
+            text += if draws.is(0.7) { "nested = \"stand-down\"\n" } else { "" };
+        }
+        text += draws.one_of(&["policy = \"stop\"\n", RETRIED, RETRIED]).unwrap_or_default();
+    }
+    text
+}
+
+const RETRIED: &str =
+    "policy = \"exponential base=50ms cap=1s max-attempts=3\"\nbudget = { tokens = 10, refund = 0.1 }\n";
+
+fn silent(seed: Seed, is_stalled: bool) -> Verdict {
+    let mut draws = Draws::new(seed);
+    let text = draw_file(&mut draws);
+    let file = match SystemFile::parse(&text) {
+        Ok(file) => file,
+        Err(error) => return Verdict::Broken(format!("{error}\n{text}")),
+    };
+    if !check_system(&file).is_empty() {
+        return Verdict::Silent("check warns");
+    }
+    let alone = file.system().run_until_decided(draws.seed()).verdict();
+    if !is_stalled {
+        return match alone {
+            verdict if verdict.is_down() => Verdict::Broken(format!("{verdict}\n{text}")),
+            verdict if verdict.is_up() => Verdict::Held("up"),
+            _ => Verdict::Held("not decided"),
+        };
+    }
+    // Else it goes down by itself after the stall, too.
+    if alone != NeverFell || file.system().run_until_decided(draws.seed()).verdict() != NeverFell {
+        return Verdict::Silent("falls when all is well");
+    }
+    let services = file.system().services();
+    let stalled = services[(draws.share() * services.len() as f64) as usize].name().to_owned();
+    let stall = Trigger::stall().on(stalled).at(START).lasting(STALL);
+    let Ok(system) = file.system().to_builder().trigger(stall).build() else {
+        return Verdict::Broken(format!("a stall is not valid\n{text}"));
+    };
+    match system.run_until_decided(draws.seed()).verdict() {
+        verdict if verdict.is_down() => Verdict::Broken(format!("{verdict}\n{text}")),
+        verdict if verdict.is_up() => Verdict::Held("survived"),
+        _ => Verdict::Held("not decided"),
     }
 }

@@ -93,10 +93,15 @@ proptest! {
         }
     }
 
+    /// With a known capacity, what a fix may cost is measured from the policy that it begins with, so that a second
+    /// fix may go on; but it leaves no more findings.
     #[test]
     fn a_fixed_policy_cannot_be_fixed_further(policy in any_policy(), context in any_context()) {
         let once = fix(&policy, &context, &[]);
-        prop_assert_eq!(fix(&once, &context, &[]), once);
+        let twice = fix(&once, &context, &[]);
+        let is_measured = context.given().any(|fact| fact == "capacity");
+        prop_assert!(twice == once || is_measured, "{} is not {}", twice, once);
+        prop_assert!(codes(&twice, &context).len() <= codes(&once, &context).len());
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn case(code: &str, text: &str) -> Case {
         let Some(open) = open else { break };
         fixed = open.fix().and_then(|fix| fix.applied_to(&fixed)).expect("the fix has edits");
     }
-    let run = |text: &str| read(text).system().run(Seed::new(1));
+    let run = |text: &str| read(text).system().run_until_decided(Seed::new(1));
     let case = Case { fixed: check(&read(&fixed)), with_fault: run(text), without: run(&fixed), found };
     assert!(codes(&case.found).contains(&code) && !codes(&case.fixed).contains(&code), "{:?}\n{fixed}", case.fixed);
     case
@@ -156,6 +156,56 @@ fn a_queue_that_outlives_its_callers_is_found_and_short_when_fixed() {
     assert!(recovery(&case.without) < 2.0, "{}", recovery(&case.without));
 }
 
+/// A service whose workers wait for the two calls of each attempt: 2 / (19 ms + 2 · 15 ms) are about 40/s.
+fn waiting(rate: &str) -> String {
+    format!(
+        r#"
+        users.rate = "{rate}"
+        [tier.front]
+        service = "19ms"
+        workers = 2
+        waits = true
+        backlog = 30
+        [tier.back]
+        service = "5ms"
+        backlog = 150
+        [[edge]]
+        from = "users"
+        to = "front"
+        [[edge]]
+        from = "front"
+        to = "back"
+        calls = 2
+        "#
+    )
+}
+
+#[test]
+fn a_load_above_the_capacity_of_workers_that_wait_is_found_and_served_when_fixed() {
+    let case = case("M007", &waiting("54.6/s"));
+    // The calls of a request may also take longer than its caller waits.
+    assert_eq!(codes(&case.found), ["M002", "M007"]);
+    let facts = case.found[1].finding().facts();
+    assert!(facts[0].starts_with("front receives 54.6/s and serves 3"), "{facts:?}");
+    assert!(case.with_fault.success_ratio() < 0.8, "{}", case.with_fault.success_ratio());
+    assert!(case.without.success_ratio() > 0.999 && !case.without.is_metastable(), "{}", case.without.success_ratio());
+    assert_eq!(codes(&check(&read(&waiting("30/s")))), ["M002"]);
+    // Workers that are free after their own work serve 105/s.
+    assert_eq!(codes(&check(&read(&waiting("54.6/s").replace("waits = true", "waits = false")))), ["M002"]);
+}
+
+#[test]
+fn a_time_limit_below_what_the_service_needs_is_found_and_long_enough_when_fixed() {
+    let text =
+        |timeout: &str| waiting("20/s").replace("to = \"front\"", &format!("to = \"front\"\ntimeout = \"{timeout}\""));
+    let case = case("M008", &text("60ms"));
+    let found = case.found.iter().find(|found| found.finding().rule().code() == "M008").unwrap();
+    assert_eq!(found.path(), "edge.users-front.timeout");
+    assert!(case.with_fault.success_ratio() < 0.9, "{}", case.with_fault.success_ratio());
+    assert!(case.without.success_ratio() > 0.97, "{}", case.without.success_ratio());
+    assert!(!codes(&check(&read(&text("1s")))).contains(&"M008"));
+}
+
 #[test]
 fn a_correct_system_has_no_findings() {
     let retried = format!("{THREE}\nbudget = {{ tokens = 10, refund = 0.1 }}");
@@ -163,7 +213,7 @@ fn a_correct_system_has_no_findings() {
     let inner = format!("{THREE}\nnested = \"stand-down\"");
     let text = chain(100, [&retried, &inner, &inner], hopeless);
     assert_eq!(codes(&check(&read(&text))), [""; 0]);
-    assert!(!read(&text).system().run(Seed::new(1)).is_metastable());
+    assert!(!read(&text).system().run_until_decided(Seed::new(1)).is_metastable());
 }
 
 /// The findings of the example of the repository, fixed one after the other, come to an end, and the system survives.
@@ -171,13 +221,13 @@ fn a_correct_system_has_no_findings() {
 fn fixing_one_finding_after_the_other_ends_without_findings() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/three-tiers.toml");
     let mut text = fs::read_to_string(path).unwrap();
-    assert!(read(&text).system().run(Seed::new(1)).is_metastable());
+    assert!(read(&text).system().run_until_decided(Seed::new(1)).is_metastable());
     for round in 0.. {
         let Some(found) = check(&read(&text)).into_iter().next() else { break };
         assert!(round < 20, "{text}\n{found:?}");
         text = found.fix().and_then(|fix| fix.applied_to(&text)).expect("the fix has edits");
     }
-    assert!(!read(&text).system().run(Seed::new(1)).is_metastable(), "{text}");
+    assert!(!read(&text).system().run_until_decided(Seed::new(1)).is_metastable(), "{text}");
 }
 
 #[test]
