@@ -48,10 +48,11 @@ extern crate std;
 // These modules depend on each other in one direction. `numbers` and `outcome` import nothing, `policy` these two,
 // `schedule` and `forecast` the policy, `profile` the schedule, and `text` the profiles. The guards and the machines
 // import what they need of these.
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(feature = "admission", target_has_atomic = "64"))]
 pub mod admission;
 mod forecast;
 mod guards;
+#[cfg(feature = "hedge")]
 pub mod hedge;
 pub mod machine;
 mod numbers;

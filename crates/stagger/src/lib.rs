@@ -73,8 +73,9 @@
 //!
 //! # Features
 //!
-//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`, `anyhow` and `eyre`. Each
-//! only adds items, except that the last two let errors be classified by what a report holds.
+//! `tokio` (default), `async-io`, `futures-timer`, `queue` (with batches), `hedge`, `admission`, `serde`, `tracing`,
+//! `metrics`, `stream`, `anyhow` and `eyre`. Each only adds items, except that the last two let errors be classified by
+//! what a report holds.
 //! Without `tokio`, [`retry`](fn@retry) is not available and the timer is passed explicitly, as in
 //! [`retry_with_timer`].
 //!
@@ -94,7 +95,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(feature = "admission", target_has_atomic = "64"))]
 pub mod admission {
     //! Server-side admission control: admits clients at the rate the server can take, and gives the others a reserved
     //! time to return.
@@ -112,8 +113,10 @@ pub mod classify;
 pub mod control;
 mod drive;
 mod error;
+#[cfg(feature = "hedge")]
 pub mod hedge;
 pub mod observe;
+#[cfg(feature = "queue")]
 pub mod queue;
 pub mod reconnect;
 mod retrier;
@@ -160,6 +163,7 @@ pub use error::call_error::{Cause, Error, Report, RetryResultExt};
 pub use error::chain::display_chain;
 pub use error::links::stop_reason;
 pub use error::rejected::Rejected;
+#[cfg(feature = "queue")]
 pub use queue::batch;
 pub use retrier::handle::Retrier;
 pub use retrier::limits::LastAttempt;

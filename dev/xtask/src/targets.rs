@@ -44,13 +44,15 @@ pub(crate) fn no_std(_: &Options) -> Result<Note> {
     Shell::cargo("build --release --manifest-path").args([LINK_MANIFEST, "--target-dir"]).args([directory]).run()?;
     let mut notes = vec!["host".to_owned()];
     for target in BARE_METAL {
-        // `rustc` and not `build`, so that only this crate's warnings are errors.
-        let cargo = Shell::cargo("rustc --quiet --package stagger-core");
-        if let Some(cargo) = select(cargo, target, "core", "bare-metal")? {
-            cargo.args(["--", "-D", "warnings"]).run()?;
-            notes.push(target.to_owned());
-        } else {
-            notes.push(format!("skipped {target} ({MISSING})"));
+        for features in ["", "admission,hedge"] {
+            // `rustc` and not `build`, so that only this crate's warnings are errors.
+            let cargo = Shell::cargo("rustc --quiet --package stagger-core --features").args([features]);
+            if let Some(cargo) = select(cargo, target, "core", "bare-metal")? {
+                cargo.args(["--", "-D", "warnings"]).run()?;
+                notes.push(format!("{target} {features}").trim_end().to_owned());
+            } else {
+                notes.push(format!("skipped {target} ({MISSING})"));
+            }
         }
     }
     Ok(Some(notes.join(", ")))

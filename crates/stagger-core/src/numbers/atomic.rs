@@ -1,7 +1,7 @@
 //! The atomics of the guards: those of `core`; loom's, which try every interleaving; or, on targets that cannot compare
 //! and swap, a stand-in.
 
-#[cfg(all(not(loom), target_has_atomic = "32"))]
+#[cfg(all(feature = "hedge", not(loom), target_has_atomic = "32"))]
 pub(crate) use core::sync::atomic::AtomicU32;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ pub(crate) use core::{
     hint::spin_loop,
     sync::atomic::{AtomicU64, fence},
 };
-#[cfg(all(not(loom), not(target_has_atomic = "32")))]
+#[cfg(all(feature = "hedge", not(loom), not(target_has_atomic = "32")))]
 pub(crate) use counter::AtomicU32;
 
 #[cfg(loom)]
@@ -43,7 +43,10 @@ macro_rules! zeros {
         }
     };
 }
-zeros!(short_zeros: AtomicU32);
+zeros!(
+    #[cfg(feature = "hedge")]
+    short_zeros: AtomicU32
+);
 zeros!(
     #[cfg(target_has_atomic = "64")]
     zeros: AtomicU64
@@ -64,7 +67,7 @@ macro_rules! const_unless_loom {
 pub(crate) use const_unless_loom;
 
 /// A stand-in for targets that cannot compare and swap, such as `thumbv6m` and `riscv32imc`.
-#[cfg(any(test, not(target_has_atomic = "32")))]
+#[cfg(any(test, all(feature = "hedge", not(target_has_atomic = "32"))))]
 mod counter {
     use core::cell::Cell;
     use core::sync::atomic::Ordering;

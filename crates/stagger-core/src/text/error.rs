@@ -48,7 +48,7 @@ pub(crate) enum Problem {
     Limitless,
     TooLong,
     NoUnit,
-    #[cfg(target_has_atomic = "64")]
+    #[cfg(all(feature = "admission", target_has_atomic = "64"))]
     Reservation,
     /// Every word is valid, but the policy as a whole is not.
     Policy(PolicyError),
@@ -135,7 +135,7 @@ impl fmt::Display for ParseError {
             Problem::Limitless => "must have a length; `inf` has no meaning there",
             Problem::TooLong => "has more than 16 delays; the last one repeats, so shorten the list",
             Problem::NoUnit => "have no common unit that fits; round them, to milliseconds for instance",
-            #[cfg(target_has_atomic = "64")]
+            #[cfg(all(feature = "admission", target_has_atomic = "64"))]
             Problem::Reservation => "is not a reservation; write it as 1520;token= followed by 32 hexadecimal digits",
         };
         write!(f, "`{word}` {rest}")

@@ -9,6 +9,7 @@ pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod permits;
 pub(crate) mod poll;
+#[cfg(feature = "queue")]
 pub(crate) mod queued;
 pub(crate) mod retrier_options;
 pub mod scope;

@@ -8,7 +8,9 @@ use core::fmt;
 use core::ops::Deref;
 
 use stagger_core::guard::{End, Guard, MAX_GUARDS, Now, Permit, Permits};
-use stagger_core::{Guards, Instant, NestedRetries, Outcome};
+use stagger_core::{Guards, NestedRetries};
+#[cfg(feature = "hedge")]
+use stagger_core::{Instant, Outcome};
 
 use crate::time::Clock;
 
@@ -54,6 +56,7 @@ impl<'p> CallGuards<'p> {
     }
 
     /// Adds these guards behind the others.
+    #[cfg(feature = "hedge")]
     pub(crate) fn extend(&mut self, others: &Self) {
         for guard in others.list.iter().take(others.len) {
             self.push(*guard);
@@ -141,6 +144,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
         Self { guard_source: None, permits: Permits::NONE, stage: PermitStage::Settled, nested: NestedRetries::Allow };
 
     /// Continues to hold the permits of an attempt that waited elsewhere.
+    #[cfg(feature = "queue")]
     pub(crate) fn resume(mut waiting: WaitingPermits<L, C>) -> Self {
         let permits = waiting.take();
         let guard_source = waiting.guard_source.take();
@@ -148,6 +152,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
     }
 
     /// Hands over the permits of an attempt that waits elsewhere.
+    #[cfg(feature = "queue")]
     pub(crate) fn into_waiting(mut self) -> WaitingPermits<L, C> {
         let permits = self.take();
         WaitingPermits::new(permits, self.guard_source.take())
@@ -195,6 +200,7 @@ impl<L: GuardSource, C: Clock> HeldPermits<L, C> {
     }
 
     /// Settles the permits of an attempt that has completed, with its outcome.
+    #[cfg(feature = "hedge")]
     pub(crate) fn record(&mut self, outcome: &Outcome, now: Instant) {
         let permits = self.take();
         if let Some((guard_source, _)) = &self.guard_source {
@@ -232,12 +238,14 @@ impl<L: GuardSource, C: Clock> Drop for HeldPermits<L, C> {
 }
 
 /// Permits of an attempt that waits elsewhere. Dropping it gives them back.
+#[cfg(feature = "queue")]
 #[derive(Debug)]
 pub(crate) struct WaitingPermits<L: GuardSource, C: Clock> {
     guard_source: Option<(L, C)>,
     permits: Permits,
 }
 
+#[cfg(feature = "queue")]
 impl<L: GuardSource, C: Clock> WaitingPermits<L, C> {
     /// Holds nothing.
     pub(crate) const EMPTY: Self = Self::new(Permits::NONE, None);
@@ -252,6 +260,7 @@ impl<L: GuardSource, C: Clock> WaitingPermits<L, C> {
     }
 }
 
+#[cfg(feature = "queue")]
 impl<L: GuardSource, C: Clock> Drop for WaitingPermits<L, C> {
     fn drop(&mut self) {
         let permits = self.take();

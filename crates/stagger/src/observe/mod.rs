@@ -50,7 +50,7 @@ pub(crate) mod redact;
 mod tracing;
 
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
-pub use collect::{Gauges, record_batch, record_hedged, record_queue};
+pub use collect::*;
 pub use limit::{LogLimit, Verbosity};
 #[cfg(feature = "metrics")]
 pub use metrics::{RETRY_DELAY_BUCKETS, describe_metrics, describe_table, metrics};

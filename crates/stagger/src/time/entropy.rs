@@ -5,7 +5,7 @@ use std::hash::RandomState;
 use std::sync::OnceLock;
 
 use stagger_core::Seed;
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(feature = "admission", target_has_atomic = "64"))]
 use stagger_core::admission::Secret;
 
 /// Returns a seed for one call: unique across calls, threads, processes, and copies of one process.
@@ -37,7 +37,7 @@ pub fn seed() -> Seed {
 /// let admission = Admission::per_second(500).build(random_secret())?;
 /// # Ok::<(), stagger::admission::AdmissionError>(())
 /// ```
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(feature = "admission", target_has_atomic = "64"))]
 #[must_use]
 pub fn random_secret() -> Secret {
     let keys = RandomState::new();

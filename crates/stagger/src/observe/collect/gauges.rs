@@ -4,12 +4,14 @@ use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stagger_core::Instant;
+#[cfg(feature = "admission")]
 use stagger_core::admission::Admission;
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::guard::Guard;
 use stagger_core::quiet::QuietPeriod;
 
 use super::collectors::{BreakerCollector, ControlCollector};
+#[cfg(feature = "admission")]
 use super::record::gauge;
 use super::sums::{record_guard, record_keyed, record_quiet, record_targets};
 use crate::control::RetryControls;
@@ -140,6 +142,7 @@ impl<C: Clock> Gauges<C> {
     }
 
     /// Adds an admission: its reservations and free capacity.
+    #[cfg(feature = "admission")]
     #[must_use]
     pub fn admission(self, target: &str, admission: Arc<Admission>) -> Self {
         let target = target.to_owned();

@@ -6,4 +6,7 @@ mod record;
 mod sums;
 
 pub use gauges::Gauges;
-pub use record::{record_batch, record_hedged, record_queue};
+#[cfg(feature = "hedge")]
+pub use record::record_hedged;
+#[cfg(feature = "queue")]
+pub use record::{record_batch, record_queue};

@@ -1,8 +1,11 @@
 //! Metrics of operations that end with a report, and the functions that write metrics by name. They do nothing without
 //! the feature `metrics`.
 
+#[cfg(feature = "hedge")]
 use crate::hedge::Hedged;
+#[cfg(feature = "queue")]
 use crate::queue::QueueSnapshot;
+#[cfg(feature = "queue")]
 use crate::queue::batch::BatchResult;
 
 /// Counts the copies of a hedged call, from its report. The names are in the [contract](crate::observe#metrics).
@@ -16,6 +19,7 @@ use crate::queue::batch::BatchResult;
 /// # assert_eq!(report.result, Ok(7));
 /// # });
 /// ```
+#[cfg(feature = "hedge")]
 pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
     let launched = u64::from(report.launched.saturating_sub(1));
     let won = u64::from(report.winner.is_some_and(|winner| winner > 0));
@@ -37,6 +41,7 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
 /// let batch = Batch::<_, (), _>::new(&Policy::DEFAULT, [("a", 1), ("b", 2)]);
 /// stagger::observe::record_batch("orders", &batch.finish());
 /// ```
+#[cfg(feature = "queue")]
 pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
     let (succeeded, failed, dead_lettered) =
         (result.succeeded() as u64, result.failed().count() as u64, result.dead_lettered() as u64);
@@ -59,6 +64,7 @@ pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
 /// stagger::observe::record_queue("orders", &queue.snapshot());
 /// # });
 /// ```
+#[cfg(feature = "queue")]
 pub fn record_queue(target: &str, queue: &QueueSnapshot) {
     gauge("stagger_queue_pending", target, None, queue.pending as f64);
     gauge("stagger_queue_overdue_seconds", target, None, queue.overdue.as_secs_f64());
@@ -87,7 +93,7 @@ pub(super) fn absolute(name: &'static str, target: &str, label: Option<Label>, v
 }
 
 /// Increments a counter.
-#[cfg(feature = "metrics")]
+#[cfg(all(feature = "metrics", any(feature = "hedge", feature = "queue")))]
 pub(super) fn increment(name: &'static str, target: &str, label: Option<Label>, value: u64) {
     metrics::counter!(name, labels(target, label)).increment(value);
 }
@@ -98,7 +104,7 @@ pub(super) const fn gauge(_: &'static str, _: &str, _: Option<Label>, _: f64) {}
 #[cfg(not(feature = "metrics"))]
 pub(super) const fn absolute(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
 
-#[cfg(not(feature = "metrics"))]
+#[cfg(all(not(feature = "metrics"), any(feature = "hedge", feature = "queue")))]
 pub(super) const fn increment(_: &'static str, _: &str, _: Option<Label>, _: u64) {}
 
 /// Sets a gauge per state: 1 for the current one, 0 for the others.
