@@ -100,7 +100,7 @@ const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named 
 ///
 /// If the size of the fleet or the load of the calls is known, so is the capacity, each suggestion has been simulated
 /// in three outages ([`DeploymentContext::down`]): that of a note makes neither attempts nor peak nor recovery more
-/// than a tenth worse, and that of a warning does not raise their product.
+/// than a tenth worse, and that of a warning does not raise their product. None is made that cannot be simulated.
 #[must_use]
 pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
     let analysis = PolicyAnalysis::new(policy, context);
@@ -184,12 +184,14 @@ fn findings(policy: &Policy, trials: &Trials<'_>, original: &Policy) -> Vec<Unco
             None => Vec::new(),
         };
         match trials.get() {
+            Some(trial) if change.is_none() && search.refused.get() && !trial.can_simulate() => parts.push(
+                "no change is suggested that was not tried, and these calls make too many attempts for a simulation"
+                    .to_owned(),
+            ),
             Some(trial) if change.is_none() && search.refused.get() => {
                 let said = match rule.severity() {
                     Severity::Warning => "no change that was tried costs less",
-                    Severity::Note => {
-                        "each change that was tried makes attempts, peak or recovery more than a tenth worse"
-                    }
+                    Severity::Note => "each change that was tried makes attempts, peak or recovery worse",
                 };
                 parts.push(format!("{said} in outages of {} (simulated)", trial.lengths()));
             }

@@ -7,6 +7,7 @@ use stagger_core::{Policy, Seed};
 use stagger_sim::outage::{DefaultGuards, OutageFigures, OutageKind, OutageScenario};
 
 use crate::DeploymentContext;
+use crate::analysis::PolicyAnalysis;
 
 /// Stalls of three lengths, simulated with a policy and guards.
 #[derive(Clone, Debug)]
@@ -26,17 +27,15 @@ pub(crate) struct Stalls {
 }
 
 /// How long the server stalls: briefly, so that a budget still has its allowance, and longer than most retries take.
-const LENGTHS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(15), Duration::from_secs(60)];
+pub(crate) const LENGTHS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(15), Duration::from_secs(60)];
 const BEGINS_AT: Duration = Duration::from_secs(20);
-/// Time in which the server may recover, in seconds and in times of a hundred requests.
-const AFTERWARD: Duration = Duration::from_secs(120);
+/// Time in which the server may recover, in times of a hundred requests.
 const WINDOWS: f64 = 10.0;
 /// Number of processes if it is not known, as in `stagger simulate outage`.
 const PROCESSES: u32 = 10;
 /// The queue of the server, in seconds of work.
 const QUEUE_SECONDS: f64 = 3.0;
-/// Runs of each stall, if they make no more attempts than this together. In a larger system chance decides less.
-const RUNS: u64 = 5;
+/// Attempts of all runs of a stall. In a larger system chance decides less, so that it needs fewer of them.
 const ATTEMPTS_OF_RUNS: f64 = 200_000.0;
 /// Number of requests per second below which a smaller simulation says little.
 const LEAST_RATE: f64 = 20.0;
@@ -45,21 +44,29 @@ pub(crate) const ROUND_TRIP: f64 = 0.01;
 /// Stands for a recovery that is not seen.
 const NEVER: Duration = Duration::from_secs(86_400);
 
+/// How much is simulated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// A load with more attempts is represented by a smaller one in proportion.
+    pub(crate) most_attempts: f64,
+    /// Time in which the server may recover.
+    pub(crate) afterward: Duration,
+    /// The most runs of each stall.
+    pub(crate) runs: u64,
+}
+
 impl Stalls {
-    /// Creates the stalls. A load with more attempts than this is represented by a smaller one in proportion; returns
-    /// `None` if that would be too small, or if load or capacity are unknown.
-    pub(crate) fn new(policy: &Policy, known: &DeploymentContext, most_attempts: f64) -> Option<Self> {
+    /// Creates the stalls. Returns `None` if a load in proportion would be too small, or if load or capacity are
+    /// unknown.
+    pub(crate) fn new(policy: &Policy, known: &DeploymentContext, effort: Effort) -> Option<Self> {
         let (mut rate, mut capacity) = (known.requests?.get(), known.capacity?.get());
         let lengths = known.outages_or(LENGTHS);
-        let afterward = AFTERWARD.max(Duration::try_from_secs_f64(WINDOWS * 100.0 / rate).ok()?);
+        let afterward = effort.afterward.max(Duration::try_from_secs_f64(WINDOWS * 100.0 / rate).ok()?);
         let horizon = BEGINS_AT.saturating_add(lengths[2]).saturating_add(afterward);
-        let wait = policy.mean(1)?.as_secs_f64() + ROUND_TRIP;
-        let mut attempts_per_call = horizon.as_secs_f64() / wait;
-        if let Some(most) = policy.max_attempts() {
-            attempts_per_call = attempts_per_call.min(f64::from(most.get()));
-        }
-        let attempts = rate * horizon.as_secs_f64() * attempts_per_call;
-        let scale = (attempts / most_attempts).max(1.0);
+        // As if no call succeeded.
+        let retries = PolicyAnalysis::new(policy, known).retries_within(horizon);
+        let attempts = rate * horizon.as_secs_f64() * (1.0 + retries);
+        let scale = (attempts / effort.most_attempts).max(1.0);
         if scale > 1.0 {
             (rate, capacity) = (round(rate / scale), round(capacity / scale));
             if rate < LEAST_RATE {
@@ -96,7 +103,7 @@ impl Stalls {
             timeout: known.attempt_timeout,
             retry_after: known.retry_after,
             scaled: scale > 1.0,
-            runs: ((ATTEMPTS_OF_RUNS / attempts) as u64).clamp(1, RUNS),
+            runs: ((ATTEMPTS_OF_RUNS / attempts) as u64).clamp(1, effort.runs),
         })
     }
 

@@ -12,7 +12,7 @@ use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 use crate::analysis::{PolicyAnalysis, brief};
 use crate::context::{Budgeted, DeploymentContext, Purpose};
 use crate::rule::{Rule, Severity};
-use crate::stalls::Stalls;
+use crate::stalls::{Effort, LENGTHS, Stalls};
 
 /// Outages of a fleet, or of calls of a known load, and the policies that were simulated in them.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ enum Kind {
     Fleet { clients: u64, capacity: f64 },
     /// Calls that arrive at random.
     Calls { stalls: Stalls, guards: DefaultGuards },
+    /// Calls that make too many attempts for a simulation, and too few for one in proportion.
+    TooManyAttempts,
 }
 
 /// The figures of a policy in an outage.
@@ -40,6 +42,8 @@ pub(crate) struct Figures {
     pub(crate) peak: f64,
     /// Time from the end of the outage until 99 % of the clients are back, or calls succeed, in seconds.
     pub(crate) recovery: f64,
+    /// Whether the server stays down in some run.
+    is_down: bool,
 }
 
 /// The usual outages of a fleet: a restart, a short one, and one that is longer than most delays.
@@ -50,8 +54,8 @@ const NEVER: Duration = Duration::from_secs(86_400);
 const CLIENTS: core::ops::RangeInclusive<u64> = 100..=2_000;
 const ATTEMPTS: f64 = 200_000.0;
 const RUNS: u64 = 2;
-/// Attempts of calls that are fast enough for a comparison of several policies.
-const ATTEMPTS_OF_CALLS: f64 = 150_000.0;
+/// Calls are simulated for longer than most delays last, and so that several policies can be compared quickly.
+const OF_CALLS: Effort = Effort { most_attempts: 600_000.0, afterward: Duration::from_secs(240), runs: 8 };
 
 /// The most by which the fix of a note may worsen a figure: a tenth, less what a simulation of a fleet differs from
 /// the fluid model.
@@ -71,13 +75,15 @@ impl<'a> Trial<'a> {
         let (kind, outages) = match known.requests {
             Some(load) if load.get() >= capacity => return None,
             Some(_) if known.purpose != Some(Purpose::Reconnecting) => {
-                let stalls = Stalls::new(policy, known, ATTEMPTS_OF_CALLS)?;
                 let guards = match known.budget {
                     Some(Budgeted::With(guards)) => guards,
                     _ => DefaultGuards::None,
                 };
-                let outages = *stalls.lengths();
-                (Kind::Calls { stalls, guards }, outages)
+                let outages = known.outages_or(LENGTHS);
+                match Stalls::new(policy, known, OF_CALLS) {
+                    Some(stalls) => (Kind::Calls { stalls, guards }, outages),
+                    None => (Kind::TooManyAttempts, outages),
+                }
             }
             _ => {
                 PolicyAnalysis::new(policy, known).window()?;
@@ -90,9 +96,13 @@ impl<'a> Trial<'a> {
 
     /// Returns whether a change that silences this rule is worth it.
     ///
-    /// That of a note makes attempts, peak and recovery at most a tenth worse, each in each outage. That of a warning
-    /// does not raise their product over the outages. If figures are not known, so is not whether it is worse.
+    /// That of a note makes attempts, peak and recovery at most a tenth worse, each in each outage, and nothing worse in
+    /// an outage from which the server does not recover. That of a warning does not raise their product over the
+    /// outages. What cannot be simulated is not worth it. If figures are not known, so is not whether it is worse.
     pub(crate) fn allows(&self, aim: Aim, before: &Policy, after: &Policy) -> bool {
+        if !self.can_simulate() {
+            return false;
+        }
         let (Some(before), Some(after)) = (self.figures(before), self.figures(after)) else { return true };
         // Calls that end sooner leave the server more time; only clients that are kept up are missed.
         let aim = Aim { ends_sooner: aim.ends_sooner && matches!(self.kind, Kind::Fleet { .. }), ..aim };
@@ -100,7 +110,8 @@ impl<'a> Trial<'a> {
         match aim.severity {
             Severity::Note => pairs.all(|(before, after)| {
                 let pairs = before.of(aim).into_iter().zip(after.of(aim));
-                pairs.into_iter().all(|(before, after)| after <= before * WORSENS)
+                let most = if before.is_down { 1.0 } else { WORSENS };
+                pairs.into_iter().all(|(before, after)| after <= before * most)
             }),
             Severity::Warning => {
                 let times: f64 =
@@ -132,6 +143,11 @@ impl<'a> Trial<'a> {
         costs
     }
 
+    /// Returns whether policies can be compared.
+    pub(crate) const fn can_simulate(&self) -> bool {
+        !matches!(self.kind, Kind::TooManyAttempts)
+    }
+
     /// Returns the lengths of the outages, for people: `0s, 1m and 10m`.
     pub(crate) fn lengths(&self) -> String {
         let [one, two, three] = self.outages.map(brief);
@@ -153,9 +169,11 @@ impl<'a> Trial<'a> {
                     peak: stall.peak / stalls.capacity(),
                     // The windows by which the server is judged are at least as long.
                     recovery: stall.recovery.as_secs_f64().max(1.0),
+                    is_down: stall.down > 0,
                 };
                 Some(stalls.run(policy, *guards).iter().map(of_stall).collect())
             }
+            Kind::TooManyAttempts => None,
         };
         self.seen.borrow_mut().push((*policy, figures.clone()));
         figures
@@ -169,6 +187,7 @@ impl<'a> Trial<'a> {
                 attempts: figures.attempts_per_client,
                 peak: figures.peak_second() * scenario.clients() as f64 / scenario.rate(),
                 recovery: since(figures.t99),
+                is_down: false,
             });
         }
         let analysis = PolicyAnalysis::new(policy, self.known);
@@ -182,6 +201,7 @@ impl<'a> Trial<'a> {
             attempts: mean(&ReconnectFigures::attempts_per_client),
             peak: mean(&|run| run.peak_second() as f64) / scenario.rate(),
             recovery: mean(&|run| since(run.t99)),
+            is_down: false,
         })
     }
 }

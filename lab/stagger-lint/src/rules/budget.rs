@@ -1,9 +1,11 @@
+use core::time::Duration;
+
 use stagger_sim::outage::DefaultGuards;
 
 use crate::analysis::{PolicyAnalysis, brief, thousands};
 use crate::context::{Budgeted, Purpose};
 use crate::rule::{Diagnosis, Rule, Severity};
-use crate::stalls::{Stall, Stalls};
+use crate::stalls::{Effort, Stall, Stalls};
 
 pub(crate) static NO_BUDGET: Rule = Rule {
     code: "S016",
@@ -82,8 +84,8 @@ fn no_budget(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     ))
 }
 
-/// Number of attempts of a run that are fast enough for a lint.
-const ATTEMPTS: f64 = 800_000.0;
+/// What is fast enough for a lint.
+const EFFORT: Effort = Effort { most_attempts: 800_000.0, afterward: Duration::from_secs(120), runs: 5 };
 
 /// How much longer than without retries a recovery may take, as a multiple and in seconds, and how many more of the
 /// requests may be lost.
@@ -181,7 +183,7 @@ fn listed(words: &[String]) -> String {
 fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (known, policy) = (analysis.context, analysis.policy);
     let found = no_budget(analysis)?;
-    let Some(stalls) = Stalls::new(policy, known, ATTEMPTS) else {
+    let Some(stalls) = Stalls::new(policy, known, EFFORT) else {
         return Some(found);
     };
     let once = policy.to_builder().max_attempts(1).build().ok()?;

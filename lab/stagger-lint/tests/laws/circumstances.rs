@@ -170,13 +170,17 @@ impl Calls {
 
     /// Returns the same calls with another stall.
     pub(crate) fn with_stall(&self, down: Duration) -> Option<Self> {
-        let after = AFTERWARD.max(Duration::from_secs_f64(WINDOWS * 100.0 / self.rates.0));
-        let horizon = BEGINS + down + after;
+        let horizon = BEGINS + down + self.afterward();
         let (rate, capacity) = self.rates;
         let scenario = OutageScenario::builder(rate).capacity(capacity).queue(self.queue).processes(self.processes);
         let scenario = scenario.timeout(self.timeout).outage(OutageKind::Stall, BEGINS, down).horizon(horizon);
         let scenario = self.hint.into_iter().fold(scenario, OutageScenarioBuilder::retry_after).build().ok()?;
         Some(Self { down, kind: OutageKind::Stall, horizon, scenario, ..*self })
+    }
+
+    /// The time in which the server may recover from a stall.
+    pub(crate) fn afterward(&self) -> Duration {
+        AFTERWARD.max(Duration::from_secs_f64(WINDOWS * 100.0 / self.rates.0))
     }
 
     /// Simulates the outage with this guard in each process.

@@ -228,7 +228,8 @@ fn calls(draws: &mut Draws) -> Option<Verdict> {
             .map(|runs| Measured {
                 attempts: mean(runs, &OutageFigures::amplification),
                 peak: mean(runs, &|run| run.peak_second() as f64),
-                recovery: mean(runs, &|run| run.recovery().unwrap_or(NEVER).as_secs_f64().max(1.0)),
+                // Of a server that does not recover, no more is known than that it takes longer.
+                recovery: mean(runs, &|run| run.recovery().unwrap_or(calls.afterward()).as_secs_f64().max(1.0)),
             })
             .collect()
     };
@@ -254,7 +255,7 @@ fn budget(draws: &mut Draws) -> Option<Verdict> {
     let Some(advice) = found.and_then(|finding| finding.suggestion().advice()) else { return Some(NO_HELP) };
     let said = DefaultGuards::TRIED.into_iter().find(|guards| advice.ends_with(&format!("--budget={}", guards.name())));
     let Some(said) = said else { return Some(Verdict::Silent("no budget recommended")) };
-    let seeds = [(); RUNS].map(|()| draws.seed());
+    let seeds = [(); 4 * RUNS].map(|()| draws.seed());
     let once = policy.to_builder().max_attempts(1).build().ok()?;
     let stalls: Vec<Calls> = lengths.iter().filter_map(|down| calls.with_stall(*down)).collect();
     // The excess in the worst of the stalls; `None` if the server stays down.

@@ -244,7 +244,7 @@ fn a_shorter_cap_is_not_suggested_if_the_clients_would_make_more_attempts() {
     let text = "exponential base=10s cap=5m spread=60s max-attempts=inf";
     let finding = finding(text, fleet, "S007");
     let advice = finding.suggestion().advice().unwrap();
-    assert!(finding.suggestion().policy().is_none() && advice.contains("more than a tenth worse"), "{advice}");
+    assert!(finding.suggestion().policy().is_none() && advice.contains("recovery worse"), "{advice}");
     let down = Duration::from_secs(600);
     let attempts = |cap: &str| {
         let policy = policy(&format!("exponential base=10s cap={cap} spread=60s max-attempts=inf"));

@@ -69,7 +69,7 @@ fn a_note_does_not_suggest_what_makes_a_fleet_worse() {
     ] {
         let finding = finding(text, &format!("{fleet} for=reconnecting"), code);
         let advice = finding.suggestion().advice().unwrap();
-        assert!(finding.suggestion().policy().is_none() && advice.contains("more than a tenth worse"), "{finding:?}");
+        assert!(finding.suggestion().policy().is_none() && advice.contains("recovery worse"), "{finding:?}");
     }
 }
 
