@@ -1,3 +1,4 @@
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -75,6 +76,9 @@ pub enum Target {
     Special(File, PathBuf),
 }
 
+/// The endings of files by which readers expect one of the formats that are written.
+const FORMATS: [&str; 5] = ["csv", "html", "json", "md", "svg"];
+
 impl Target {
     pub fn open(path: &Path) -> Result<Self, CliError> {
         if path == Path::new("-") {
@@ -92,6 +96,19 @@ impl Target {
             temp_file_beside(&place).map(|_| Self::Atomic(place))
         };
         opened.map_err(|source| cannot_write(path, source))
+    }
+
+    /// Opens a target for a document in a format, by the ending of its files. The name of another format is refused.
+    pub fn open_as(flag: &str, ending: &str, path: &Path) -> Result<Self, CliError> {
+        let named = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+        if named != ending && FORMATS.contains(&&*named) {
+            let right = path.with_extension(ending);
+            return Err(CliError::usage(format_args!(
+                "{flag} writes {ending}, not {named}; name the file {}, or use the flag for {named}, if --help has one",
+                path_shown(&right)
+            )));
+        }
+        Self::open(path)
     }
 
     /// Writes `bytes` to the target.
@@ -170,6 +187,8 @@ mod tests {
         assert!(missing.starts_with("cannot write /no/such/place/storm.json"), "{missing}");
         assert!(missing.ends_with("No such file or directory (os error 2)"), "{missing}");
         assert!(Target::open(directory.path()).unwrap_err().to_string().contains("name a file in it"));
+        let other = Target::open_as("--output", "html", Path::new("storm.SVG")).unwrap_err().to_string();
+        assert!(other.starts_with("--output writes html, not svg; name the file storm.html"), "{other}");
     }
 
     #[cfg(unix)]

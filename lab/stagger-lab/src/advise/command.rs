@@ -122,7 +122,7 @@ pub(crate) fn recommend(given: &[(Question, &str)], seed: u64, progress: &Progre
 /// Runs `stagger advise`.
 pub fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {
     let mut answers = args.answers()?;
-    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let target = args.output.as_deref().map(|path| Target::open_as("--output", "html", path)).transpose()?;
     let page_only = matches!(target, Some(Target::Stdout));
     if page_only && args.json {
         return Err(CliError::usage("--output - and --json both write to standard output; write the page to a file"));

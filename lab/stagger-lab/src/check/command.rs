@@ -27,7 +27,7 @@ pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     if !args.traces.is_empty() {
         return traces::run(&args.traces, args.json, term);
     }
-    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let target = args.output.as_deref().map(|path| Target::open_as("--output", "html", path)).transpose()?;
     if matches!(target, Some(Target::Stdout)) && (args.json || args.sarif || args.github || args.junit) {
         return Err(CliError::usage(
             "--output - and another output both write to standard output; write the page to a file",

@@ -281,13 +281,15 @@ impl Outputs {
     /// Opens the targets of all requested outputs.
     pub fn open(args: &OutputArgs) -> Result<Self, CliError> {
         let requested = [
-            ("--output", Format::Html, &args.output),
-            ("--json", Format::Json, &args.json),
-            ("--csv", Format::Csv, &args.csv),
-            ("--csv-series", Format::CsvSeries, &args.csv_series),
-            ("--md", Format::Markdown, &args.md),
+            ("--output", "html", Format::Html, &args.output),
+            ("--json", "json", Format::Json, &args.json),
+            ("--csv", "csv", Format::Csv, &args.csv),
+            ("--csv-series", "csv", Format::CsvSeries, &args.csv_series),
+            ("--md", "md", Format::Markdown, &args.md),
         ];
-        let requested = requested.into_iter().filter_map(|(flag, format, path)| Some((flag, format, path.as_deref()?)));
+        let requested = requested
+            .into_iter()
+            .filter_map(|(flag, ending, format, path)| Some((flag, ending, format, path.as_deref()?)));
         let to_stdout = requested.clone().filter(|(.., path)| *path == Path::new("-")).map(|(flag, ..)| flag);
         let to_stdout: Vec<&str> = to_stdout.collect();
         if let [first, second, ..] = to_stdout[..] {
@@ -295,7 +297,7 @@ impl Outputs {
                 "{first} and {second} both write to standard output; write one of them to a file: {second}=FILE"
             )));
         }
-        let open = |(_, format, path)| Ok((format, Target::open(path)?));
+        let open = |(flag, ending, format, path)| Ok((format, Target::open_as(flag, ending, path)?));
         let mut targets: Vec<(Format, Target)> = requested.map(open).collect::<Result<_, CliError>>()?;
         targets.sort_by_key(|(format, _)| *format);
         Ok(Self { targets, svg: args.svg.as_deref().map(open_directory).transpose()? })
