@@ -6,6 +6,7 @@
 mod certificate;
 #[path = "cli/origin.rs"]
 mod origin;
+#[macro_use]
 #[path = "cli/support.rs"]
 mod support;
 
@@ -21,6 +22,8 @@ mod check;
 mod check_files;
 #[path = "cli/check_traces.rs"]
 mod check_traces;
+#[path = "cli/code_blocks.rs"]
+mod code_blocks;
 #[path = "cli/command_line.rs"]
 mod command_line;
 #[path = "cli/completions.rs"]

@@ -159,6 +159,7 @@ fn completions_exist_for_every_shell() {
 
 #[test]
 fn the_manual_pages_render() {
+    needs!("groff");
     for (page, text) in [
         (&["man"][..], "stagger-run(1)"),
         (&["man", "run"], "STAGGER_ADVICE"),

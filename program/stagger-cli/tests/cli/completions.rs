@@ -24,15 +24,6 @@ const OFFERED: &[(&str, &str)] = &[
     ("stagger retry -n 3 -- mkfif", "mkfifo"),
 ];
 
-/// Returns whether a shell is installed; says so if it is not, because nothing is tested then.
-fn has(shell: &str) -> bool {
-    let found = Command::new(shell).arg("--version").output().is_ok();
-    if !found {
-        eprintln!("SKIPPED: {shell} is not installed; `cargo xtask ci --only packages` installs it");
-    }
-    found
-}
-
 fn script(files: &Files, shell: &str) -> String {
     files.write(&format!("_{shell}"), said(&mut stagger(["completions", shell]))).display().to_string()
 }
@@ -58,9 +49,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 #[test]
 fn bash_completes_values_and_the_command_of_run() {
-    if !has("bash") {
-        return;
-    }
+    needs!("bash");
     let files = Files::new();
     let path = script(&files, "bash");
     let ask = |line: &str| lines(Command::new("bash").args(["--norc", "-c", ASK_BASH, "bash", &path, line]));
@@ -75,7 +64,8 @@ fn bash_completes_values_and_the_command_of_run() {
 #[test]
 fn bash_completes_the_arguments_of_the_command_of_run() {
     let package = "/usr/share/bash-completion/bash_completion";
-    if !has("bash") || !std::path::Path::new(package).exists() {
+    needs!("bash");
+    if !std::path::Path::new(package).exists() {
         eprintln!("SKIPPED: needs bash-completion");
         return;
     }
@@ -91,9 +81,7 @@ fn bash_completes_the_arguments_of_the_command_of_run() {
 
 #[test]
 fn fish_completes_values_and_the_command_of_run() {
-    if !has("fish") {
-        return;
-    }
+    needs!("fish");
     let files = Files::new();
     let path = script(&files, "fish");
     for (line, want) in OFFERED {
@@ -121,9 +109,7 @@ zpty -d z
 
 #[test]
 fn zsh_completes_values_and_the_command_of_run() {
-    if !has("zsh") {
-        return;
-    }
+    needs!("zsh");
     let files = Files::new();
     files.write("_stagger", said(&mut stagger(["completions", "zsh"])));
     let directory = files.path("").display().to_string();

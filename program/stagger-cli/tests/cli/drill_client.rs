@@ -57,6 +57,7 @@ fn assert_reconnected_once(run: &Value) {
 
 #[test]
 fn clients_of_a_command_are_measured_at_the_server_and_compared_with_their_policy() {
+    needs!("node");
     let files = Files::new();
     let (markdown, page) = (files.path("drill.md"), files.path("drill.html"));
     let client = node(&files, "");
@@ -99,6 +100,7 @@ fn ours(files: &Files) -> String {
 /// If the machine was busy, there is no verdict, and the run is repeated.
 #[test]
 fn our_client_in_javascript_spreads_its_attempts_as_its_policy_says() {
+    needs!("esbuild", "node");
     let files = Files::new();
     let client = ours(&files);
     let policy = "ours: exponential base=200ms cap=1s spread=1500ms max-attempts=inf stable-after=0s";
@@ -122,6 +124,7 @@ fn our_client_in_javascript_spreads_its_attempts_as_its_policy_says() {
 
 #[test]
 fn clients_of_another_server_are_killed_and_counted_at_a_relay() {
+    needs!("node");
     let files = Files::new();
     // Its standard input stays open.
     let server = format!(
@@ -134,6 +137,7 @@ fn clients_of_another_server_are_killed_and_counted_at_a_relay() {
 
 #[test]
 fn rejected_clients_are_counted_and_retry() {
+    needs!("node");
     let files = Files::new();
     let limits = ["--capacity=40/s", "--backlog=10", "--json"];
     let run = measured(&see(&mut drill(&node(&files, ""), &limits)));
@@ -145,6 +149,7 @@ fn rejected_clients_are_counted_and_retry() {
 
 #[test]
 fn a_command_that_does_not_do_what_it_should_is_named_with_its_output() {
+    needs!("node");
     let files = Files::new();
     let more = node(&files, "5");
     for (client, messages) in [
@@ -166,6 +171,7 @@ fn a_command_that_does_not_do_what_it_should_is_named_with_its_output() {
 
 #[test]
 fn how_many_clients_gave_up_is_unknown_also_if_none_reconnects() {
+    needs!("node");
     let files = Files::new();
     let script =
         files.write("clients.mjs", CLIENTS.replace("setTimeout(connect, 500)", "setTimeout(() => {}, 3_600_000)"));

@@ -24,6 +24,7 @@ fn advised(flags: &[&str], url: &str) -> Command {
 
 #[test]
 fn headers_in_the_advice_file_decide_what_is_retried() {
+    needs!("curl");
     let origin = Origin::start(&[BUSY, OK]);
     see(&mut advised(&[], &origin.url()))
         .exits(0)
@@ -52,6 +53,7 @@ fn script_of_the_page(url: &str) -> Command {
 
 #[test]
 fn a_script_fails_where_curl_fails_and_is_retried_as_the_server_says() {
+    needs!("curl", "jq");
     const READY: Answer = Answer::Body("{\"ready\": true}\n");
     const LATER: Answer = Answer::Head(&["HTTP/1.1 429 Too Many Requests", "retry-after-ms: 20"]);
     let asks = |answers: &[Answer]| {
@@ -97,6 +99,7 @@ fn without_the_flag_headers_are_about_failures_only() {
 
 #[test]
 fn explicit_sets_take_precedence_over_the_status() {
+    needs!("curl");
     let origin = Origin::start(&[NOT_FOUND]);
     see(&mut advised(&["-n", "2", "--retry-on", "22"], &origin.url())).exits(22).says("attempt=2/2");
     see(&mut http(&["-n", "2", "--retry-on", "22"], &["curl", "-fsS", &origin.url()])).exits(22).says("attempt=2/2");
@@ -106,6 +109,7 @@ fn explicit_sets_take_precedence_over_the_status() {
 
 #[test]
 fn the_last_response_after_redirects_and_interim_ones_decides() {
+    needs!("curl");
     const MOVED: Answer = Answer::Head(&["HTTP/1.1 302 Found", "Location: /there", "Retry-After: 99"]);
     const CONTINUE: Answer = Answer::Head(&["HTTP/1.1 100 Continue", "", "HTTP/1.1 404 Not Found"]);
     let origin = Origin::start(&[MOVED, BUSY, MOVED, CONTINUE]);
@@ -116,6 +120,7 @@ fn the_last_response_after_redirects_and_interim_ones_decides() {
 
 #[test]
 fn a_failed_status_is_a_failure_without_the_flag_of_curl() {
+    needs!("curl");
     let origin = Origin::start(&[BUSY, OK]);
     see(&mut http(&[], &["curl", "-sS", &origin.url()])).exits(0).says("result=exit:22 http=503");
     let origin = Origin::start(&[NOT_FOUND]);
@@ -124,6 +129,7 @@ fn a_failed_status_is_a_failure_without_the_flag_of_curl() {
 
 #[test]
 fn a_post_is_repeated_only_if_that_is_safe() {
+    needs!("curl");
     let post: &[&[&str]] = &[&["-d", "x"], &["-sSXPOST"], &["--json", "{}"], &["-F", "a=b"], &["-fsSd", "x"]];
     for words in post {
         let origin = Origin::start(&[BUSY, OK]);
@@ -141,6 +147,7 @@ fn a_post_is_repeated_only_if_that_is_safe() {
 
 #[test]
 fn a_post_that_was_never_sent_is_repeated() {
+    needs!("curl");
     let url = Origin::nowhere();
     see(&mut http(&["-n", "2"], &["curl", "-sS", "-d", "x", &url])).exits(7).says("attempt=2/2");
     see(&mut http(&["-n", "2", "--retry-on", "127"], &["/no/such/curl", "-d", "x", &url]))
@@ -152,6 +159,7 @@ fn a_post_that_was_never_sent_is_repeated() {
 
 #[test]
 fn a_body_from_standard_input_is_sent_whole_each_time() {
+    needs!("curl");
     for words in [["--data-binary", "@-"], ["-sSd", "@-"], ["--json", "@-"], ["-d", "@/dev/stdin"]] {
         let origin = Origin::start(&[BUSY, OK]);
         let url = origin.url();
@@ -165,6 +173,7 @@ fn a_body_from_standard_input_is_sent_whole_each_time() {
 
 #[test]
 fn a_post_that_succeeds_is_not_repeated_either() {
+    needs!("curl");
     let origin = Origin::start(&[OK]);
     let command = ["curl", "-fsS", "-d", "x", &origin.url()];
     for flags in [["--consecutive", "2"], ["--until", "none"]] {
@@ -175,6 +184,7 @@ fn a_post_that_succeeds_is_not_repeated_either() {
 
 #[test]
 fn explicit_sets_do_not_make_a_post_safe() {
+    needs!("curl");
     let origin = Origin::start(&[BUSY]);
     see(&mut http(&["--retry-on", "any"], &["curl", "-sS", "-d", "x", &origin.url()]))
         .exits(22)
@@ -184,6 +194,7 @@ fn explicit_sets_do_not_make_a_post_safe() {
 
 #[test]
 fn retries_of_the_client_itself_are_noted_once() {
+    needs!("curl");
     let origin = Origin::start(&[BUSY, OK]);
     let seen =
         see(&mut http(&[], &["curl", "-fsS", "--retry", "0", "--retry", "2", "--retry-delay", "1", &origin.url()]));
@@ -199,6 +210,7 @@ fn retries_of_the_client_itself_are_noted_once() {
 
 #[test]
 fn verbose_says_what_is_added_to_the_command() {
+    needs!("curl");
     let origin = Origin::start(&[OK]);
     let url = origin.url();
     see(&mut http(&["-v"], &["curl", "-fsS", &url]))
@@ -213,6 +225,7 @@ fn verbose_says_what_is_added_to_the_command() {
 
 #[test]
 fn wget_prints_what_it_prints_without_stagger() {
+    needs!("curl", "wget");
     let origin = Origin::start(&[OK]);
     let url = origin.url();
     let log = |text: &str| {
@@ -237,6 +250,7 @@ fn wget_prints_what_it_prints_without_stagger() {
 
 #[test]
 fn the_log_of_wget_is_searched() {
+    needs!("curl", "wget");
     let origin = Origin::start(&[NOT_FOUND, OK]);
     let flags = ["--retry-if-stderr", "ERROR 404"];
     see(&mut http(&flags, &["wget", "-nv", "-O-", "--tries=1", &origin.url()]))
@@ -263,6 +277,7 @@ fn clients_that_cannot_be_read_are_refused_with_a_way_out() {
 
 #[test]
 fn a_hint_beyond_max_hint_ends_the_run_and_the_flag_changes_it() {
+    needs!("curl");
     const LATER: Answer = Answer::Head(&["HTTP/1.1 503 Service Unavailable", "Retry-After: 1"]);
     let origin = Origin::start(&[LATER, OK]);
     let command = ["curl", "-fsS", &origin.url()];
@@ -299,6 +314,7 @@ fn a_reset_in_milliseconds_is_a_time() {
 
 #[test]
 fn a_403_that_announces_a_wait_is_retried_if_that_was_asked_for() {
+    needs!("curl");
     const LIMITED: Answer =
         Answer::Head(&["HTTP/1.1 403 Forbidden", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1000000000"]);
     const WAIT: Answer = Answer::Head(&["HTTP/1.1 403 Forbidden", "retry-after-ms: 20"]);

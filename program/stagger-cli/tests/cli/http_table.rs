@@ -176,6 +176,7 @@ fn row((label, server): (&str, Server)) -> String {
 /// Takes a few seconds, because it runs two clients in some 150 processes.
 #[test]
 fn the_table_of_the_guide_is_what_is_done() {
+    needs!("curl");
     let mut table = "\n| the response |".to_owned();
     COLUMNS.iter().for_each(|(name, _)| write!(table, " {name} |").unwrap());
     table += " exit code |\n|---|---|---|---|---|---|\n";

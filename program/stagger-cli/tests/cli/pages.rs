@@ -20,6 +20,7 @@ fn check(files: &Files, args: &[&str]) -> Seen {
 
 #[test]
 fn a_page_of_check_has_every_finding_and_a_browser_shows_it_without_an_error_or_a_request() {
+    needs!("chromium");
     let files = Files::new();
     let hostile = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nspec:\n  hosts: ['</pre><script>console.error(1)</script>']\n  \
                    http:\n  - route:\n    - destination: {host: a}\n    retries: {attempts: 9, retryOn: 5xx} # \

@@ -182,6 +182,7 @@ fn the_page_is_self_contained_and_names_are_escaped() {
 
 #[test]
 fn a_browser_shows_the_report_without_an_error_or_a_request() {
+    needs!("chromium");
     let files = Files::new();
     let report = files.path("report.html");
     let hostile = "</script><script>console.error('hostile')</script><img src=http://127.0.0.1:9/x>: curl";
@@ -197,6 +198,7 @@ fn a_browser_shows_the_report_without_an_error_or_a_request() {
 
 #[test]
 fn charts_can_be_zoomed() {
+    needs!("chromium");
     let files = Files::new();
     let html = said(&mut single(&["-o", "-"]));
     // The page allows no other script, so this one is in a copy without a content security policy.
@@ -223,6 +225,7 @@ fn charts_can_be_zoomed() {
 
 #[test]
 fn the_browser_check_detects_errors_and_requests() {
+    needs!("chromium");
     let files = Files::new();
     let page = "<body><img src=\"http://127.0.0.1:9/x\"><script>console.error('broken')</script></body>";
     let page = files.write("broken.html", page);

@@ -62,6 +62,7 @@ fn calls(files: &Files) -> usize {
 
 #[test]
 fn runs_that_name_the_same_address_share_one_budget_and_hand_back_what_they_do_not_use() {
+    needs!("redis-server");
     let (redis, files) = (Redis::start(), Files::new());
     let url = redis.url("jobs");
     // Two of six retries.
@@ -83,6 +84,7 @@ fn runs_that_name_the_same_address_share_one_budget_and_hand_back_what_they_do_n
 
 #[test]
 fn a_store_that_is_away_or_hangs_neither_stops_nor_delays_a_run_and_is_told_once() {
+    needs!("redis-server");
     let (mut redis, port) = (Redis::start(), Port::reserve().unwrap());
     redis.server.running().unwrap().signal(Signal::STOP).unwrap();
     for url in [format!("redis://{}/jobs", port.address()), redis.url("jobs")] {
@@ -104,6 +106,7 @@ fn a_store_that_is_away_or_hangs_neither_stops_nor_delays_a_run_and_is_told_once
 
 #[test]
 fn a_store_is_reached_over_tls_if_its_certificate_is_trusted() {
+    needs!("redis-server");
     let files = Files::new();
     let redis = Redis::start_tls(&files);
     let url = redis.url("jobs").replace("redis:", "rediss:");
@@ -129,6 +132,7 @@ fn a_password_is_not_logged() {
 
 #[test]
 fn controls_in_redis_are_set_shown_and_cleared() {
+    needs!("redis-server");
     let redis = Redis::start();
     let url = redis.url("shop");
     let control = |action: &str, words: &[&str]| -> Seen {
@@ -166,6 +170,7 @@ fn controls_in_redis_are_set_shown_and_cleared() {
 
 #[test]
 fn an_operator_control_of_the_target_run_holds_for_the_runs_of_a_budget() {
+    needs!("redis-server");
     let (redis, files) = (Redis::start(), Files::new());
     let url = redis.url("jobs");
     see(&mut stagger(["control", "set", &url, "run=no-retries"])).exits(0);
@@ -176,6 +181,7 @@ fn an_operator_control_of_the_target_run_holds_for_the_runs_of_a_budget() {
 
 #[test]
 fn a_run_that_waits_for_its_retry_ends_by_a_signal_at_once() {
+    needs!("redis-server");
     let (redis, files) = (Redis::start(), Files::new());
     let mut command =
         failing(&files, &redis.url("jobs"), "4", &["-n", "4", "--base", "60s", "--cap", "60s", "--jitter", "none"]);

@@ -12,6 +12,7 @@ use std::{env, fs};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use stagger_kit::Program;
 
 /// Longer than any step of these tests takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,10 +44,33 @@ pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
 
 /// Finds a program in `PATH`, or where `cargo xtask ci --only packages` unpacks it.
 pub(crate) fn unpacked(name: &str) -> PathBuf {
+    find_unpacked(name).unwrap_or_else(|| panic!("{name}: run `cargo xtask ci --only packages`"))
+}
+
+fn find_unpacked(name: &str) -> Option<PathBuf> {
     let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../packages/usr/bin");
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places = env::split_paths(&path).chain([unpacked]).map(|place| place.join(name));
-    places.find(|place| place.is_file()).unwrap_or_else(|| panic!("{name}: run `cargo xtask ci --only packages`"))
+    places.find(|place| place.is_file())
+}
+
+/// Ends a test that needs programs which are not installed.
+macro_rules! needs {
+    ($($name:literal),+) => {
+        if !crate::support::has(&[$($name),+]) {
+            return;
+        }
+    };
+}
+
+/// Returns whether these programs are installed. A plain `cargo test` needs none of them, and a test without its
+/// programs says so and passes. `cargo xtask ci` installs all, and sets a variable by which such a test fails.
+pub(crate) fn has(programs: &[&str]) -> bool {
+    let is_missing = |name: &&&str| Program::find(name).is_err() && find_unpacked(name).is_none();
+    let Some(name) = programs.iter().find(is_missing) else { return true };
+    assert!(env::var_os("STAGGER_TEST_ALL").is_none(), "{name} is not installed");
+    eprintln!("SKIPPED: {name} is not installed; `cargo xtask ci --only packages` installs it");
+    false
 }
 
 /// Returns `stagger run` with short delays and these arguments.

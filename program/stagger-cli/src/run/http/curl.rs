@@ -430,7 +430,10 @@ mod tests {
     /// A newer curl may have more options.
     #[test]
     fn options_take_a_value_if_those_of_the_installed_curl_do() {
-        let help = Command::new("curl").args(["--help", "all"]).output().unwrap();
+        let Ok(help) = Command::new("curl").args(["--help", "all"]).output() else {
+            eprintln!("SKIPPED: curl is not installed");
+            return;
+        };
         let help = String::from_utf8(help.stdout).unwrap();
         let known = help.lines().skip(1).filter_map(option);
         let known: Vec<_> = known.filter(|(_, name, _)| takes_value(name).is_some()).collect();

@@ -88,6 +88,7 @@ fn the_health_check_of_a_container_ends_with_0_or_1() {
 
 #[test]
 fn compose_waits_for_the_real_server_before_and_after_a_restart() {
+    needs!("pg_isready");
     let file = yaml(&code("Compose")[0]);
     let (db, app) = (&file["services"]["db"], &file["services"]["app"]);
     assert_eq!(app["depends_on"]["db"]["condition"].as_str(), Some("service_healthy"));
@@ -185,6 +186,7 @@ fn a_step_of_ci_is_retried_after_failures_of_the_network_only() {
 /// The archive has the name that the action of this repository asks for, and the program where the action finds it.
 #[test]
 fn a_step_of_ci_installs_the_program_of_a_release() {
+    needs!("curl");
     let files = Files::new();
     let version = env!("CARGO_PKG_VERSION");
     let name = format!("stagger-{version}-x86_64-unknown-linux-musl");

@@ -9,6 +9,7 @@ use crate::support::{Running, eventually, see, unpacked};
 
 #[test]
 fn crontab_accepts_the_table() {
+    needs!("crontab");
     let bench = Bench::new();
     let (right, wrong) = (bench.path("right"), bench.path("wrong"));
     let table = &code("Cron")[0];

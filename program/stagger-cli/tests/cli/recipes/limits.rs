@@ -33,6 +33,7 @@ fn assert_waits(bench: &Bench, port: &Port, seconds: f64) {
 
 #[test]
 fn nginx_refuses_with_429_and_says_when_to_come_back() {
+    needs!("curl", "nginx");
     let bench = Bench::new();
     let (port, backend) = (Port::reserve().unwrap(), Origin::start(&[OK]));
     let path = bench.path("");
@@ -60,6 +61,7 @@ fn nginx_refuses_with_429_and_says_when_to_come_back() {
 
 #[test]
 fn haproxy_refuses_with_429_and_says_when_to_come_back() {
+    needs!("curl", "haproxy");
     let bench = Bench::new();
     let (port, backend) = (Port::reserve().unwrap(), Origin::start(&[OK]));
     let authority = backend.url().trim_start_matches("http://").trim_end_matches('/').to_owned();

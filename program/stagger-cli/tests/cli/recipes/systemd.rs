@@ -28,6 +28,7 @@ fn command(unit: &str) -> String {
 
 #[test]
 fn systemd_accepts_the_units() {
+    needs!("systemd-analyze");
     let bench = Bench::new();
     bench.script("backup", "");
     bench.script("worker", "");

@@ -49,6 +49,7 @@ fn git_is_retried_if_it_cannot_connect_and_not_if_the_repository_is_missing() {
 
 #[test]
 fn git_does_not_ask_for_a_password_on_a_terminal() {
+    needs!("git", "script");
     let bench = Bench::new();
     let site = Site::start(bench.files.path("site"), &["401 Unauthorized\r\nWWW-Authenticate: Basic realm=x"]);
     let line = with(&code("git")[0], &[(URL, &format!("http://{}/app.git", site.authority))]);
@@ -69,6 +70,7 @@ fn a_clone_that_is_ended_by_the_time_limit_leaves_nothing() {
 
 #[test]
 fn rsync_is_retried_if_ssh_has_no_connection_and_not_for_a_missing_directory() {
+    needs!("rsync");
     let bench = Bench::new();
     // As ssh does: the first word is the host, and the rest its command.
     bench.failing(
@@ -97,6 +99,7 @@ const MIGRATION: &str = "insert into effect values (1);\nselect pg_advisory_xact
 
 #[test]
 fn a_migration_takes_effect_once_although_the_server_restarts_in_its_middle() {
+    needs!("psql");
     let bench = Bench::new();
     bench.files.write("migrate.sql", MIGRATION);
     let mut postgres = Postgres::start().unwrap();
@@ -118,6 +121,7 @@ fn a_migration_takes_effect_once_although_the_server_restarts_in_its_middle() {
 
 #[test]
 fn an_error_of_the_script_and_a_missing_database_are_not_retried() {
+    needs!("psql");
     let bench = Bench::new();
     bench.files.write("migrate.sql", "select * from missing;\n");
     let postgres = Postgres::start().unwrap();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use std::{env, fs, thread};
 
 use super::scenes::{self, Scene, read_until};
-use crate::support::{Files, Running, eventually, ignore_no_signal};
+use crate::support::{Files, Running, eventually, has, ignore_no_signal};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/compared-shell.md");
 
@@ -170,6 +170,10 @@ fn start(line: &str, variables: &[(&'static str, String)], files: &Files, peers:
 /// Each line is started while its target is not ready, which becomes ready after the first failed attempt.
 fn check(number: usize) {
     let wanted = &USES[number];
+    let programs = [("pg_isready", "pg_isready"), ("redis-cli", "redis-server")];
+    if programs.iter().any(|(word, program)| wanted.ours.contains(word) && !has(&[*program])) {
+        return;
+    }
     let files = Files::new();
     let scene = (wanted.scene)(&files);
     let line = wanted.ours.replace("stagger wait", "stagger wait --verbose");
