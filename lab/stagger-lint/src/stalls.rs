@@ -37,6 +37,9 @@ const PROCESSES: u32 = 10;
 const QUEUE_SECONDS: f64 = 3.0;
 /// Attempts of all runs of a stall. In a larger system chance decides less, so that it needs fewer of them.
 const ATTEMPTS_OF_RUNS: f64 = 200_000.0;
+/// Runs with guards before they are recommended, if they have no more requests than this together.
+const FURTHER_RUNS: u64 = 20;
+const REQUESTS_OF_FURTHER_RUNS: f64 = 1_000_000.0;
 /// Number of requests per second below which a smaller simulation says little.
 const LEAST_RATE: f64 = 20.0;
 /// Shortest time that an attempt takes: a round trip.
@@ -146,6 +149,17 @@ impl Stalls {
             });
         }
         stalls
+    }
+
+    /// Returns whether the server recovers in further runs, too: in a small system, chance decides whether one does.
+    pub(crate) fn are_survived(&self, policy: &Policy, guards: DefaultGuards) -> bool {
+        let requests = self.rate * self.horizon.as_secs_f64();
+        let runs = ((REQUESTS_OF_FURTHER_RUNS / requests) as u64).min(FURTHER_RUNS);
+        let mut further = (self.runs + 1..=self.runs + runs).map(Seed::new);
+        further.all(|seed| {
+            let run = |scenario: &OutageScenario| scenario.run(policy, |seed| guards.process(seed), seed);
+            self.scenarios.iter().all(|scenario| !run(scenario).state_at_horizon().is_down())
+        })
     }
 
     /// Returns the command that simulates the same.

@@ -134,10 +134,11 @@ impl Cost {
         !self.is_down() && self.excess <= LEFT * used.excess
     }
 
-    /// Returns the guards that lose least of those that improve on the ones in use.
-    fn best<'a>(used: &Self, others: &'a [Self]) -> Option<&'a Self> {
-        let improving = others.iter().filter(|cost| cost.improves(used));
-        improving.min_by(|one, other| one.lost.total_cmp(&other.lost).then(one.excess.total_cmp(&other.excess)))
+    /// Returns the guards that improve on the ones in use, those that lose least first.
+    fn better<'a>(used: &Self, others: &'a [Self]) -> Vec<&'a Self> {
+        let mut improving: Vec<_> = others.iter().filter(|cost| cost.improves(used)).collect();
+        improving.sort_by(|one, other| one.lost.total_cmp(&other.lost).then(one.excess.total_cmp(&other.excess)));
+        improving
     }
 
     /// Describes it: `tokens recovers after 18s, 9s and 31s, 4.2% lost`.
@@ -206,7 +207,7 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let in_use = used.as_ref().map(|used| used.guards);
     let others = DefaultGuards::TRIED.into_iter().filter(|guards| Some(*guards) != in_use);
     let others: Vec<Cost> = others.map(cost).collect();
-    let is_costly = |used: &Cost| !used.is_tolerated() && (used.is_down() || Cost::best(used, &others).is_some());
+    let is_costly = |used: &Cost| !used.is_tolerated() && (used.is_down() || !Cost::better(used, &others).is_empty());
     let applies = match &used {
         Some(used) => is_costly(used),
         // Whether an unnamed budget suffices is known only if every budget does.
@@ -216,7 +217,8 @@ fn simulated(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !applies {
         return None;
     }
-    let recommended = Cost::best(used.as_ref().unwrap_or(&unguarded), &others);
+    let better = Cost::better(used.as_ref().unwrap_or(&unguarded), &others);
+    let recommended = better.into_iter().find(|cost| stalls.are_survived(policy, cost.guards));
     let baseline = Cost::new(DefaultGuards::None, without_retries.clone(), &without_retries);
     let mut outcomes =
         vec![baseline.describe("without retries, the server"), unguarded.describe("without a budget, it")];
