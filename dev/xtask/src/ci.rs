@@ -30,7 +30,7 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 13] = [
     step("packages", "installs the system packages that the tests need", debian::packages),
     step("format", "rustfmt reports no difference", tool::format),
     step("lint", "clippy reports nothing", tool::clippy),
@@ -38,9 +38,8 @@ const STEPS: [Step; 14] = [
     step("js", "the JavaScript client: types, tests, and what is in its package", javascript::step),
     step("doc-test", "examples in the documentation", testing::doc_tests),
     step("examples", "each example runs and exits with 0", testing::examples),
-    step("doc", "rustdoc reports nothing", rustdoc::pages),
+    step("doc", "rustdoc reports nothing, with the features and settings of docs.rs", rustdoc::pages),
     step("public-api", "public interfaces match docs/public-api", rustdoc::compare_interfaces),
-    step("docs-rs", "docs.rs can build the documentation of each library", rustdoc::pages_of_docs_rs),
     step("features", "published crates with no feature, each feature alone, and all", tool::features),
     step("no-std", "stagger-core links without the standard library", targets::no_std),
     step("fuzz", "each fuzz target for a limited time", testing::fuzz),

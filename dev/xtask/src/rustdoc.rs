@@ -5,57 +5,23 @@ use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use serde_json::Value;
-
 use crate::ci::{Note, Options};
 use crate::files::root;
 use crate::shell::{Result, Shell};
-use crate::workspace::{Package, Workspace, everything, list, text};
+use crate::workspace::{Package, Workspace, everything};
 
+/// Documents the workspace as docs.rs does: with all features, and with `cfg(docsrs)`, which enables unstable ones of
+/// rustdoc. docs.rs has a nightly toolchain; with `RUSTC_BOOTSTRAP` the stable one accepts them, too.
 pub(crate) fn pages(_: &Options) -> Result<Note> {
-    Shell::cargo("doc --no-deps").args(everything()?).env("RUSTDOCFLAGS", "-D warnings").run()?;
-    Ok(None)
-}
-
-/// Documents each published library with exactly the features and arguments of its `package.metadata.docs.rs`.
-///
-/// docs.rs has a nightly toolchain, where `cfg(docsrs)` enables unstable features; with `RUSTC_BOOTSTRAP` the stable
-/// one accepts them, too.
-pub(crate) fn pages_of_docs_rs(_: &Options) -> Result<Note> {
     let workspace = Workspace::here()?;
     for library in workspace.libraries() {
-        let DocsRs { features, rustdoc } = DocsRs::parse(&library.manifest("metadata")["docs"]["rs"])
-            .map_err(|error| format!("{}: {error} in [package.metadata.docs.rs]", library.name))?;
-        let cargo = Shell::cargo("rustdoc --quiet --lib --package").args([&library.name]).args(features);
-        with_unstable_options(cargo.args(["--", "-D", "warnings"]).args(rustdoc))?.run()?;
-    }
-    Ok(Some(format!("{} libraries", workspace.libraries().count())))
-}
-
-/// What a manifest asks of docs.rs.
-#[derive(Debug, Default)]
-struct DocsRs {
-    features: Vec<String>,
-    rustdoc: Vec<String>,
-}
-
-impl DocsRs {
-    /// # Errors
-    ///
-    /// If the table has a key that is not translated here: to ignore it would check something else than docs.rs builds.
-    fn parse(table: &Value) -> core::result::Result<Self, String> {
-        let mut settings = Self::default();
-        for (key, value) in table.as_object().ok_or("no settings")? {
-            let strings: Vec<_> = list(value).map(text).collect();
-            match key.as_str() {
-                "all-features" | "no-default-features" if *value == true => settings.features.push(format!("--{key}")),
-                "features" => settings.features.push(format!("--features={}", strings.join(","))),
-                "rustdoc-args" => settings.rustdoc = strings,
-                other => return Err(format!("unknown setting `{other} = {value}`")),
-            }
+        if library.manifest("metadata")["docs"]["rs"]["all-features"] != true {
+            return Err(format!("{}: docs.rs needs all-features in [package.metadata.docs.rs]", library.name).into());
         }
-        Ok(settings)
     }
+    let cargo = Shell::cargo("doc --no-deps").args(everything()?).env("RUSTDOCFLAGS", "-D warnings --cfg docsrs");
+    with_unstable_options(cargo)?.run()?;
+    Ok(Some(format!("{} libraries", workspace.libraries().count())))
 }
 
 /// Names the program that this one runs in place of itself, when cargo starts it as rustdoc.
@@ -166,25 +132,7 @@ fn diff(old: &str, new: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn settings_of_docs_rs_become_arguments_of_cargo_and_rustdoc() {
-        let table = json!({ "all-features": true, "rustdoc-args": ["--cfg", "docsrs"] });
-        let settings = DocsRs::parse(&table).unwrap();
-        assert_eq!(settings.features, ["--all-features"]);
-        assert_eq!(settings.rustdoc, ["--cfg", "docsrs"]);
-        let settings = DocsRs::parse(&json!({ "features": ["a", "b"], "no-default-features": true })).unwrap();
-        assert_eq!(settings.features, ["--features=a,b", "--no-default-features"]);
-    }
-
-    #[test]
-    fn a_setting_of_docs_rs_that_is_not_checked_is_an_error() {
-        assert_eq!(DocsRs::parse(&json!({ "targets": ["a"] })).unwrap_err(), "unknown setting `targets = [\"a\"]`");
-        assert_eq!(DocsRs::parse(&Value::Null).unwrap_err(), "no settings");
-    }
 
     #[test]
     fn diff_has_the_lines_of_one_side_only() {
