@@ -55,6 +55,9 @@ pub(super) fn page(advice: &Advice, json: &str, seed: u64, command: &str) -> Res
 fn answer(advice: &Advice) -> String {
     let mut text = report::verdict(advice).trim_end_matches(':').to_owned();
     text[..1].make_ascii_uppercase();
+    if let Some(policy) = advice.policy() {
+        text = text.replace("this policy", &policy.to_string());
+    }
     if let Some(front) = advice.front() {
         let best = &front.best().predicted;
         let [peak, recovery, attempts, _] = figures(best);
