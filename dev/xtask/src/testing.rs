@@ -34,8 +34,9 @@ fn counted(arguments: &str) -> Result<Note> {
     // A fixed seed, so that a change does not fail on cases that an earlier commit would also have failed on. A plain
     // `cargo test` draws new cases on each run.
     let seed = env::var_os(SEED).unwrap_or("1".into());
-    // The counts are read from the output, and colors would be in between. Here a test whose programs are missing fails.
+    // The counts are read from the output, and colors would be in between.
     let tests = Shell::cargo(arguments).args(everything()?).env(SEED, seed).env("CARGO_TERM_COLOR", "never");
+    // A test whose programs are missing fails here.
     let tests = tests.env("STAGGER_TEST_ALL", "1");
     let result = tests.watch(|line| count.add_line(line));
     result.map_err(|error| format!("{count}; {error}"))?;

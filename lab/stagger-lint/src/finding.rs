@@ -184,10 +184,8 @@ fn findings(policy: &Policy, trials: &Trials<'_>, original: &Policy) -> Vec<Unco
             None => Vec::new(),
         };
         match trials.get() {
-            Some(trial) if change.is_none() && search.refused.get() && !trial.can_simulate() => parts.push(
-                "no change is suggested that was not tried, and these calls make too many attempts for a simulation"
-                    .to_owned(),
-            ),
+            Some(trial) if change.is_none() && search.refused.get() && !trial.can_simulate() => parts
+                .push("this is too large to be simulated, and no change is suggested that was not tried".to_owned()),
             Some(trial) if change.is_none() && search.refused.get() => {
                 let said = match rule.severity() {
                     Severity::Warning => "no change that was tried costs less",

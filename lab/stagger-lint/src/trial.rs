@@ -29,8 +29,8 @@ enum Kind {
     Fleet { clients: u64, capacity: f64 },
     /// Calls that arrive at random.
     Calls { stalls: Stalls, guards: DefaultGuards },
-    /// Calls that make too many attempts for a simulation, and too few for one in proportion.
-    TooManyAttempts,
+    /// More clients or attempts than a simulation takes, and too little load for one in proportion.
+    Untried,
 }
 
 /// The figures of a policy in an outage.
@@ -82,13 +82,17 @@ impl<'a> Trial<'a> {
                 let outages = known.outages_or(LENGTHS);
                 match Stalls::new(policy, known, OF_CALLS) {
                     Some(stalls) => (Kind::Calls { stalls, guards }, outages),
-                    None => (Kind::TooManyAttempts, outages),
+                    None => (Kind::Untried, outages),
                 }
             }
             _ => {
                 PolicyAnalysis::new(policy, known).window()?;
                 let clients = known.clients?.get();
-                (Kind::Fleet { clients, capacity }, known.outages_or(OF_FLEETS))
+                let outages = known.outages_or(OF_FLEETS);
+                let can_simulate =
+                    |down: &Duration| ReconnectScenario::of_fleet(clients, capacity, *down, u64::MAX).build().is_ok();
+                let is_tried = outages.iter().all(can_simulate);
+                (if is_tried { Kind::Fleet { clients, capacity } } else { Kind::Untried }, outages)
             }
         };
         Some(Self { known, outages, kind, seen: RefCell::default() })
@@ -96,14 +100,11 @@ impl<'a> Trial<'a> {
 
     /// Returns whether a change that silences this rule is worth it.
     ///
-    /// That of a note makes attempts, peak and recovery at most a tenth worse, each in each outage, and nothing worse in
-    /// an outage from which the server does not recover. That of a warning does not raise their product over the
-    /// outages. What cannot be simulated is not worth it. If figures are not known, so is not whether it is worse.
+    /// That of a note makes attempts, peak and recovery at most a tenth worse, each in each outage, and none of them
+    /// worse in an outage from which the server does not recover. That of a warning does not raise their product over
+    /// the outages. A change that cannot be simulated is not made.
     pub(crate) fn allows(&self, aim: Aim, before: &Policy, after: &Policy) -> bool {
-        if !self.can_simulate() {
-            return false;
-        }
-        let (Some(before), Some(after)) = (self.figures(before), self.figures(after)) else { return true };
+        let (Some(before), Some(after)) = (self.figures(before), self.figures(after)) else { return false };
         // Calls that end sooner leave the server more time; only clients that are kept up are missed.
         let aim = Aim { ends_sooner: aim.ends_sooner && matches!(self.kind, Kind::Fleet { .. }), ..aim };
         let mut pairs = before.iter().zip(&after);
@@ -145,7 +146,7 @@ impl<'a> Trial<'a> {
 
     /// Returns whether policies can be compared.
     pub(crate) const fn can_simulate(&self) -> bool {
-        !matches!(self.kind, Kind::TooManyAttempts)
+        !matches!(self.kind, Kind::Untried)
     }
 
     /// Returns the lengths of the outages, for people: `0s, 1m and 10m`.
@@ -173,7 +174,7 @@ impl<'a> Trial<'a> {
                 };
                 Some(stalls.run(policy, *guards).iter().map(of_stall).collect())
             }
-            Kind::TooManyAttempts => None,
+            Kind::Untried => None,
         };
         self.seen.borrow_mut().push((*policy, figures.clone()));
         figures

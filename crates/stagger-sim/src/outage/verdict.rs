@@ -15,9 +15,9 @@ use stagger_core::text::Compact;
 /// A run is not decided before the end of the outage and six windows, and while a backlog of a system that is up grows.
 /// A system that is down is said to stay down if it has been down, after the outage, for a minute, sixteen windows, and
 /// twice the longest call with all queues that it may pass; and if, in the second half of that time, neither its
-/// backlogs, its failures nor its attempts shrink, no cache fills, and no guard lives on savings. What shrinks is told
-/// from chance at 99 %, and what cannot be told apart from it is not decided. A system that has relapsed three times goes
-/// on like that: its state at the horizon is decided.
+/// backlogs, its failures nor its attempts shrink, no cache fills, and (in the first ten minutes) no guard lives on
+/// savings. What shrinks is told from chance at 99 %, and what cannot be told apart from it is not decided. A system that
+/// has relapsed three times goes on like that: its state at the horizon is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {

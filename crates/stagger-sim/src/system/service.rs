@@ -143,9 +143,9 @@ impl Service {
         self
     }
 
-    /// Sets service times as they were measured: quantiles at equal distances from the least to the longest, such as
-    /// the least, the median and the longest of three. Between them, all times are equally likely. The mean follows from
-    /// them. Range: 2 to 1,001 quantiles that do not decrease.
+    /// Sets service times as they were measured: quantiles at equal distances, such as the least, the median and the
+    /// longest. Between two of them, all times are equally likely. The mean follows from them. Range: 2 to 1,001
+    /// quantiles that do not decrease.
     pub fn measured_times(mut self, quantiles: impl IntoIterator<Item = Duration>) -> Self {
         let quantiles: Arc<[Duration]> = quantiles.into_iter().collect();
         self.time = Duration::try_from_secs_f64(mean_of(&quantiles)).unwrap_or(Duration::MAX);

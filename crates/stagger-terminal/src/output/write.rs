@@ -104,7 +104,7 @@ impl Target {
         if named != ending && FORMATS.contains(&&*named) {
             let right = path.with_extension(ending);
             return Err(CliError::usage(format_args!(
-                "{flag} writes {ending}, not {named}; name the file {}, or use the flag for {named}, if --help has one",
+                "{flag} writes {ending}, not {named}; name the file {}; other formats have flags of their own",
                 path_shown(&right)
             )));
         }

@@ -22,7 +22,7 @@ const OF_TESTS: [(&str, &[&str], &str); 2] = [
     (
         "recipes.md",
         &["crontab", "dockerfile", "haproxy", "ini", "nginx", "yaml"],
-        "program/stagger-cli/tests/cli/recipes",
+        "program/stagger-cli/tests/cli/recipes/page.rs",
     ),
     ("websocket.md", &["haproxy", "nginx"], "crates/stagger-ws/tests/server/proxies.rs"),
 ];
@@ -94,7 +94,8 @@ fn problem(path: &Path, page: &str, block: &Block<'_>) -> Option<String> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let tests = OF_TESTS.iter().find(|(of, languages, _)| name == *of && languages.contains(&block.language));
     if let Some((.., tests)) = tests {
-        return (!Path::new(PROJECT).join(tests).exists()).then(|| format!("no {tests}"));
+        let names_page = fs::read_to_string(Path::new(PROJECT).join(tests)).is_ok_and(|text| text.contains(name));
+        return if names_page { None } else { Some(format!("{tests} does not name {name}")) };
     }
     let files = Files::new();
     let (file, mut command) = match block.language {

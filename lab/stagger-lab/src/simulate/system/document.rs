@@ -250,7 +250,11 @@ impl RunEntry {
             horizon_s: seconds,
             down_before_fault: figures.was_down_before_fault(),
             fell_at_s: figures.fell_at().map(|at| at.as_secs_f64()),
-            recovery_s: figures.recovery().filter(|_| figures.verdict().is_up()).map(|after| after.as_secs_f64()),
+            recovery_s: if figures.verdict().is_up() {
+                figures.recovery().map(|after| after.as_secs_f64())
+            } else {
+                None
+            },
             success_ratio: figures.success_ratio(),
             served_in_the_end_ratio: figures.served_in_the_end_ratio(),
             latency_p50_s: figures.latency(0.5).map(|time| time.as_secs_f64()),
