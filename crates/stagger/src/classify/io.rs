@@ -11,6 +11,7 @@ use stagger_core::{FailureKind, Outcome};
 /// | refused, reset, aborted, broken pipe, unexpected end of file | transient |
 /// | timed out; would block, which is how Unix reports that a socket's read or write timeout has elapsed | transient |
 /// | host or network unreachable, network down | transient |
+/// | a signal interrupted the call | transient |
 /// | a name lookup failed, whatever the resolver says of the name: it may be created, or the answer be wrong | transient |
 /// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`) | local exhaustion |
 /// | no free local address or port | local exhaustion |
@@ -34,7 +35,8 @@ pub fn io(error: &Error) -> Outcome {
         | ErrorKind::UnexpectedEof
         | ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
-        | ErrorKind::NetworkDown => Outcome::TRANSIENT,
+        | ErrorKind::NetworkDown
+        | ErrorKind::Interrupted => Outcome::TRANSIENT,
         _ if is_failed_lookup(error) => Outcome::TRANSIENT,
         ErrorKind::AddrNotAvailable => LOCAL,
         _ => Outcome::Permanent,
@@ -98,7 +100,7 @@ fn os_error(message: &str) -> Option<Error> {
 }
 
 /// The kinds that an error of the standard library has without a message of its own.
-const KINDS: [ErrorKind; 18] = [
+const KINDS: [ErrorKind; 19] = [
     ErrorKind::NotFound,
     ErrorKind::PermissionDenied,
     ErrorKind::ConnectionRefused,
@@ -117,6 +119,7 @@ const KINDS: [ErrorKind; 18] = [
     ErrorKind::InvalidData,
     ErrorKind::Unsupported,
     ErrorKind::UnexpectedEof,
+    ErrorKind::Interrupted,
 ];
 
 /// Returns whether this is the error of a name lookup.
@@ -151,6 +154,7 @@ mod tests {
             (ErrorKind::HostUnreachable, Outcome::TRANSIENT),
             (ErrorKind::NetworkUnreachable, Outcome::TRANSIENT),
             (ErrorKind::NetworkDown, Outcome::TRANSIENT),
+            (ErrorKind::Interrupted, Outcome::TRANSIENT),
             (ErrorKind::AddrNotAvailable, LOCAL),
             (ErrorKind::NotFound, Outcome::Permanent),
             (ErrorKind::PermissionDenied, Outcome::Permanent),
