@@ -1,4 +1,4 @@
-//! Measures the speed of the simulator of systems: `cargo run --release -p stagger-sim --example three_tiers`.
+//! Measures the speed of the simulator of systems: `cargo run --profile dist -p stagger-sim --example three_tiers`.
 
 use core::time::Duration;
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! Measures stagger, hand-written floors and other retry crates in one run.
 //!
 //! ```text
-//! cargo run --release -p stagger-bench --features peers                           # everything; takes minutes
-//! cargo run --release -p stagger-bench --features peers -- --section A --quick    # one section; takes seconds
+//! cargo run --profile dist -p stagger-bench --features peers                           # everything; takes minutes
+//! cargo run --profile dist -p stagger-bench --features peers -- --section A --quick    # one section; takes seconds
 //! ```
 //!
 //! Times differ between machines; ratios and instruction counts are stable.
