@@ -99,7 +99,8 @@ pub fn section(chart: &Chart) -> String {
         out.push_str("</details>\n");
     }
     let heads = headings(chart.heads.iter().map(String::as_str));
-    out.push_str(&format!("<details>\n<summary>Data table</summary>\n<div class=\"wide\"><table>\n{heads}<tbody>\n"));
+    out.push_str("<details>\n<summary>Data table</summary>\n");
+    out.push_str(&format!("<div class=\"wide\" tabindex=\"0\"><table>\n{heads}<tbody>\n"));
     for row in &chart.rows {
         let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
         out.push_str(&format!("<tr>{cells}</tr>\n"));

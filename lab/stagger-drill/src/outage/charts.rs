@@ -35,7 +35,7 @@ pub(super) fn page(document: &Document, json: &str, command: &str) -> String {
     let (first, others) = charts.split_at(charts.len().min(1));
     let mut out: String = first.iter().map(section).collect();
     out.push_str(&format!(
-        "<section>\n<h2>Figures</h2>\n<div class=\"wide\"><table id=\"metrics\">\n{}<tbody>\n",
+        "<section>\n<h2>Figures</h2>\n<div class=\"wide\" tabindex=\"0\"><table id=\"metrics\">\n{}<tbody>\n",
         headings(heads())
     ));
     for row in rows(document) {

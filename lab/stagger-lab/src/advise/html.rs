@@ -37,7 +37,9 @@ pub(super) fn page(advice: &Advice, json: &str, seed: u64, command: &str) -> Res
     out.push_str("</section>\n");
     if let Some(policy) = advice.policy() {
         out.push_str("<section>\n<h2>To use it</h2>\n");
-        let code = |title: &str, text: &str| format!("<h3>{title}</h3>\n<pre>{}</pre>\n", escaped(text.trim_end()));
+        let code = |title: &str, text: &str| {
+            format!("<h3>{title}</h3>\n<pre tabindex=\"0\">{}</pre>\n", escaped(text.trim_end()))
+        };
         out.push_str(&code("TOML", &toml(policy, advice.guards())?));
         out.extend(rust(policy, advice.guards()).map(|text| code("Rust", &text)));
         let commands = report::commands_shown(advice, policy, seed);

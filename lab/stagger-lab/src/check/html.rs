@@ -111,7 +111,7 @@ fn file_section(checked: &FileResult, explained: &mut HashSet<&'static str>) -> 
     for Shown { finding, source, change, others } in shown(checked) {
         let preformatted = |text: &str| match text.trim_end() {
             "" => String::new(),
-            text => format!("<pre>{}</pre>\n", escaped(text)),
+            text => format!("<pre tabindex=\"0\">{}</pre>\n", escaped(text)),
         };
         let others = if others.is_empty() { String::new() } else { format!("<p>{}.</p>\n", escaped(others.trim())) };
         let is_new = explained.insert(finding.rule().code());

@@ -79,7 +79,7 @@ fn key_table(storm: &StormReport, results: &Results<'_>) -> String {
 /// for columns.
 fn metrics_table(results: &Results<'_>) -> String {
     let heads = headings(["metric"].into_iter().chain(results.rows.iter().map(|row| &*row.name)));
-    let mut out = format!("<div class=\"wide\"><table id=\"metrics\">\n{heads}<tbody>\n");
+    let mut out = format!("<div class=\"wide\" tabindex=\"0\"><table id=\"metrics\">\n{heads}<tbody>\n");
     for metric in results.metrics {
         out.push_str(&format!("<tr data-key=\"{}\"><th scope=\"row\">{}</th>", metric.key, escaped(metric.heading)));
         for Cell { value, text, is_best } in results.column(metric) {

@@ -103,12 +103,12 @@ fn served(document: &Document, options: RenderOptions) -> String {
 fn page(document: &Document, json: &str, command: &str) -> String {
     let mut out = String::new();
     out.push_str(&format!(
-        "<section>\n<h2>The system</h2>\n<figure class=\"wide\">\n{}</figure>\n",
+        "<section>\n<h2>The system</h2>\n<figure class=\"wide\" tabindex=\"0\">\n{}</figure>\n",
         graph(document).inline()
     ));
     for one in tables(document) {
         let heads = headings(one.heads.iter().map(|(heading, _)| *heading));
-        out.push_str(&format!("<h3>{}</h3>\n<div class=\"wide\"><table>\n{heads}<tbody>\n", one.title));
+        out.push_str(&format!("<h3>{}</h3>\n<div class=\"wide\" tabindex=\"0\"><table>\n{heads}<tbody>\n", one.title));
         out.extend(one.rows.iter().map(|row| cells(row)));
         out.push_str("</tbody>\n</table></div>\n");
     }
@@ -116,7 +116,7 @@ fn page(document: &Document, json: &str, command: &str) -> String {
     if let Some(frontier) = &document.frontier {
         let picture = picture(frontier).inline();
         out.push_str(&format!(
-            "<section>\n<h2>Frontier</h2>\n<figure class=\"wide\">\n{picture}</figure>\n</section>\n"
+            "<section>\n<h2>Frontier</h2>\n<figure class=\"wide\" tabindex=\"0\">\n{picture}</figure>\n</section>\n"
         ));
     }
     out.extend(charts(document).iter().map(section));
@@ -128,7 +128,7 @@ fn page(document: &Document, json: &str, command: &str) -> String {
     out.push_str("</dl>\n</section>\n");
     if let Some(first) = document.runs.first() {
         out.push_str(
-            "<details>\n<summary>All figures of the first run</summary>\n<div class=\"wide\"><table \
+            "<details>\n<summary>All figures of the first run</summary>\n<div class=\"wide\" tabindex=\"0\"><table \
             id=\"metrics\">\n<tbody>\n",
         );
         out.extend(metrics(document, first).iter().map(|metric| cells(&[metric.key.clone(), metric.text()])));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::browser::Page;
 use super::picture;
 use super::server::Server;
-use crate::support::Files;
+use crate::support::{Files, see, stagger};
 
 /// The page with a race that is soon over.
 const SMALL: &str =
@@ -18,13 +18,14 @@ const SHOWN: &str = "document.querySelector('#shown').textContent && !document.b
 const SCREENS: [(u32, u32); 3] = [(390, 844), (1280, 900), (2560, 1440)];
 
 /// The claims about the page. They share a browser, because its start takes longer than any of them.
-const CLAIMS: [(&str, fn(&mut Page)); 6] = [
+const CLAIMS: [(&str, fn(&mut Page)); 7] = [
     ("the scripts of the page compute what they should", scripts_compute_what_they_should),
     ("a shared address shows its race, and every edit is in the address", edits_are_in_the_address),
     ("a wrong policy is named, and a finding is fixed by its button", findings_are_fixed_by_their_buttons),
     ("every export is saved", exports_are_saved),
     ("the page fits narrow and wide screens, and moves nothing if asked", fits_screens_and_moves_nothing_if_asked),
     ("the page looks as it did", looks_as_it_did),
+    ("reports fit a phone, and what scrolls there takes the focus", reports_fit_a_phone),
 ];
 
 #[test]
@@ -122,6 +123,28 @@ fn fits_screens_and_moves_nothing_if_asked(page: &mut Page) {
     let [a, b] = ["a", "b"].map(|lane| page.text(&format!(".{lane} .connected")));
     assert_ne!(a, b);
     assert_eq!(page.eval("stagger.frames"), 0);
+}
+
+fn reports_fit_a_phone(page: &mut Page) {
+    const UNREACHABLE: &str = "[...document.querySelectorAll('*')].filter((element) => \
+        element.scrollWidth > element.clientWidth && getComputedStyle(element).overflowX === 'auto' && \
+        element.tabIndex < 0).length";
+    let files = Files::new();
+    let report = files.path("report.html");
+    page.emulate(390, 844, &[]);
+    for arguments in [
+        "advise --no-input --for far --clients 500 --capacity 300/s",
+        "check constant --clients 500 --capacity 300/s",
+        "simulate --clients 500 --capacity 300/s",
+        "simulate outage --guards none,tokens",
+        "simulate system @incident/slack-2022-02",
+    ] {
+        see(stagger(arguments.split(' ')).arg("--output").arg(&report));
+        page.navigate(&format!("file://{}", report.display()));
+        let fits = page.eval("document.documentElement.scrollWidth <= document.documentElement.clientWidth");
+        assert_eq!(fits, true, "{arguments}");
+        assert_eq!(page.eval(UNREACHABLE), 0, "{arguments}");
+    }
 }
 
 fn looks_as_it_did(page: &mut Page) {
