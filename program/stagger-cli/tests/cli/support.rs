@@ -15,7 +15,7 @@ use serde_json::Value;
 use stagger_kit::Program;
 
 /// Longer than any step of these tests takes, even on a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Installs handlers for signals that the test runner may have inherited as ignored (`nohup`, a background job): child
 /// processes inherit ignored signals, but not handlers.

@@ -1,4 +1,5 @@
 use core::num::NonZeroU32;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -38,7 +39,28 @@ const LONGEST_END: Duration = Duration::from_millis(100);
 pub(crate) struct FleetBudget {
     /// Until the end.
     open: Option<Open>,
-    warning: Arc<Mutex<Option<String>>>,
+    silence: Arc<Silence>,
+}
+
+/// What the user is told when the store does not answer.
+#[derive(Debug)]
+struct Silence {
+    store: String,
+    /// What the run does meanwhile.
+    left: &'static str,
+    was_told: AtomicBool,
+    warning: Mutex<Option<String>>,
+}
+
+impl Silence {
+    /// Leaves a warning, the first time.
+    fn tell(&self, reason: &str) {
+        if !self.was_told.swap(true, Ordering::Relaxed) {
+            let Self { store, left, .. } = self;
+            let text = format!("--budget: {store} does not answer ({reason}); this run {left} until it does");
+            *self.warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -64,17 +86,17 @@ impl FleetBudget {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
         let entered = runtime.enter();
         let wrong = |error| CliError::usage(format_args!("--budget {}: {error}", address.shown));
-        let warning = Arc::new(Mutex::new(None));
-        let (told, shown) = (Arc::clone(&warning), address.shown.clone());
-        let was_told = Mutex::new(false);
+        let silence = Arc::new(Silence {
+            store: address.shown.clone(),
+            left: if refill.is_some() { "has only its share of the refill" } else { "makes no retries" },
+            was_told: AtomicBool::new(false),
+            warning: Mutex::new(None),
+        });
+        let told = Arc::clone(&silence);
         let fleet = Fleet::builder(&address.url, processes.get()).namespace(&address.name).patience(PATIENCE);
         let fleet = fleet.on_event(move |event| {
-            if let FleetEvent::StoreLost { reason } = event
-                && !core::mem::replace(&mut *was_told.lock().unwrap_or_else(PoisonError::into_inner), true)
-            {
-                let left = if refill.is_some() { "has only its share of the refill" } else { "makes no retries" };
-                let text = format!("--budget: {shown} does not answer ({reason}); this run {left} until it does");
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+            if let FleetEvent::StoreLost { reason } = event {
+                told.tell(reason);
             }
         });
         let fleet = fleet.build().map_err(wrong)?;
@@ -89,12 +111,12 @@ impl FleetBudget {
         let control = controls.control(TARGET);
         let budget = Controlled::new(Arc::new(tokens), Arc::clone(&control));
         drop(entered);
-        Ok(Self { open: Some(Open { budget, control, fleet, runtime }), warning })
+        Ok(Self { open: Some(Open { budget, control, fleet, runtime }), silence })
     }
 
     /// Returns what the user must be told, once.
     pub(super) fn take_warning(&self) -> Option<String> {
-        self.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.silence.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -109,12 +131,16 @@ impl Open {
         Some(permit)
     }
 
-    /// Waits until it is true, for a time that suits a decision.
-    fn wait_until(&self, is_true: impl Fn(&FleetSnapshot) -> bool) {
+    /// Waits until it is true, for a time that suits a decision, and returns whether it is.
+    fn wait_until(&self, is_true: impl Fn(&FleetSnapshot) -> bool) -> bool {
         let begun = Instant::now();
-        while !is_true(&self.fleet.snapshot()) && begun.elapsed() < LONGEST_WAIT {
+        while !is_true(&self.fleet.snapshot()) {
+            if begun.elapsed() >= LONGEST_WAIT {
+                return false;
+            }
             thread::sleep(Duration::from_millis(1));
         }
+        true
     }
 }
 
@@ -126,7 +152,10 @@ impl Guard for FleetBudget {
     /// The attempt that has failed has usually taken longer than the first reply, so that there is nothing to wait for.
     fn reserve(&self, kind: FailureKind, now: &dyn Now) -> Option<Permit> {
         let open = self.open.as_ref()?;
-        open.wait_until(|seen| seen.answered > 0 || seen.losses > 0);
+        if !open.wait_until(|seen| seen.answered > 0 || seen.losses > 0) {
+            // On a busy machine, its own task may be late to say so.
+            self.silence.tell("no reply yet");
+        }
         let before = open.fleet.snapshot();
         if let Some(permit) = open.reserve(kind, now) {
             return Some(permit);
