@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use std::thread::sleep;
+use std::time::Instant;
 
 use stagger_kit::{Port, Signal};
 
@@ -66,13 +67,15 @@ fn crash_loop(workers: &mut Workers, seconds: u64) {
 #[test]
 fn processes_that_start_again_and_again_without_the_store_have_no_new_budget() {
     let port = Port::reserve().unwrap();
+    let begun = Instant::now();
     let mut workers = Workers::start(&format!("redis://{}", port.address()), 5.0, &EIGHT);
     crash_loop(&mut workers, 6);
     let log = Log::sum(&workers.finish());
     assert_one_bucket(&log, "a crash loop");
-    // The last ones live for five seconds, of which they have the refill of two.
-    let refilled = 2 * REFILL / COST;
-    assert!(log.retries.len() as u32 <= refilled, "{} of {refilled}", log.retries.len());
+    // The last ones live for five seconds, of which they have the refill of two. On a busy machine, all take longer.
+    let late = begun.elapsed().saturating_sub(Duration::from_secs(6 + 5));
+    let refilled = (2.0 + late.as_secs_f64()) * f64::from(REFILL / COST);
+    assert!(log.retries.len() as f64 <= refilled.ceil(), "{} of {refilled}", log.retries.len());
 }
 
 #[test]
