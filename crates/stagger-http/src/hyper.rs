@@ -35,6 +35,9 @@ fn of_hyper(error: &hyper::Error) -> Option<RequestProgress> {
 /// Returns whether the server says that it has not processed the stream (RFC 9113 §8.7).
 fn is_excluded(error: &h2::Error) -> bool {
     // h2 gives a GOAWAY of the server only to streams above the last one that it names, and to those opened later.
+    // hyper 1.12 gives it to one stream more, if it arrives between two lines of `ClientTask::poll`: after
+    // `send_request` has queued the stream, and before `poll_ready` is asked again. If another thread has written the
+    // stream meanwhile, the server may have processed it. Nothing in the error tells the two apart.
     error.is_remote() && (error.is_go_away() || error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM))
 }
 

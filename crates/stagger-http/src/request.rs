@@ -96,7 +96,8 @@ impl RequestProgress {
     ///
     /// No connection was made if it was refused, the host or the network is unreachable, the network is down, or the
     /// address is not available. hyper cancels a request on a pooled connection that is found closed. HTTP/2 refuses a
-    /// stream with `REFUSED_STREAM`, and goes away with GOAWAY.
+    /// stream with `REFUSED_STREAM`, and goes away with GOAWAY. With hyper 1.12 on several threads there is a race: a
+    /// stream that is written as the GOAWAY arrives can be reported as excluded, although the server has processed it.
     ///
     /// ```
     /// use std::io;
