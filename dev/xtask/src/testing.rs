@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
+use std::thread;
 
 use crate::ci::{Note, Options};
 use crate::files::root;
@@ -16,10 +17,12 @@ use crate::workspace::{Workspace, everything, target_directory};
 const SEED: &str = "PROPTEST_RNG_SEED";
 
 /// Runs the tests with nextest if it is installed: it is faster, and reports a test that hangs. It is not installed
-/// from here, because building it takes longer than it saves.
+/// from here, because building it takes longer than it saves. Two tests run on each core, because many wait for servers
+/// and processes.
 pub(crate) fn unit_and_integration(_: &Options) -> Result<Note> {
     if is_installed("cargo-nextest") {
-        counted("nextest run --no-fail-fast")
+        let threads = 2 * thread::available_parallelism()?.get();
+        counted(&format!("nextest run --no-fail-fast --test-threads {threads}"))
     } else {
         counted("test --no-fail-fast --lib --bins --tests")
     }
