@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stagger_core::{Policy, Seed};
-use stagger_report::storm::{OutputArgs, named_policies, number_duplicates, parse};
+use stagger_report::output::OutputArgs;
+use stagger_report::parse::{self, named_policies, number_duplicates};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;
 

@@ -4,7 +4,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use stagger_core::Policy;
-use stagger_report::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
+use stagger_report::condition::parse_conditions;
+use stagger_report::output::{Outputs, RunCount, finish};
+use stagger_report::progress::Interrupt;
+use stagger_report::storm;
 use stagger_sim::storm::ScenarioSpec;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
@@ -28,7 +31,7 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     let settings = Settings::new(args)?;
     // The names of the metrics depend on the kind of the scenario alone, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
-    let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any), true)?;
+    let conditions = parse_conditions(&args.assert, &storm::metrics_of(&ScenarioSpec::from(&any), true))?;
     let command_clients = settings.command_clients.as_ref();
     // A relay in front of the clients' own server has a second connection for each.
     let connections_per_client = match command_clients {
@@ -79,9 +82,9 @@ pub fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
         }
     }
     runtime.shutdown_background();
-    let storm = report(&settings, clients, &runs)?;
     let counts = RunCount { planned: settings.policies.len(), finished: runs.len() };
-    finish(&storm, counts, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+    let report = || storm::report(&report(&settings, clients, &runs)?);
+    finish(report, counts, &interrupt, &conditions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }
 
 /// Runs the drill with one policy; returns `None` if it was interrupted.

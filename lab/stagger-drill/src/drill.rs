@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use stagger_report::storm::Interrupt;
+use stagger_report::progress::Interrupt;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::terminal::Term;
 use tokio::runtime::Runtime;

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http::Uri;
 use stagger_core::Policy;
-use stagger_report::storm::ProgressLine;
+use stagger_report::progress::ProgressLine;
 use stagger_sim::storm::{Measurements, ServerCounts};
 use stagger_terminal::output::error::CliError;
 

@@ -13,6 +13,11 @@
     reason = "what only the commands use is documented where it explains something"
 )]
 
-pub mod metric;
+pub mod condition;
+pub mod output;
 pub mod page;
+pub mod parse;
+pub mod progress;
+pub mod report;
 pub mod storm;
+mod text;

@@ -1,8 +1,11 @@
 //! Reports as pages: one file each, which needs no network and can be read without its script.
 
 use stagger_core::Policy;
+use stagger_sim::storm::Importance;
 use stagger_terminal::plot::svg::{escaped, inline, sheet};
 use stagger_terminal::plot::{Axis, Figure, Hue, Point, Series, Shape, Span, Unit};
+
+use crate::report::{Cell, Chart, Figures, Finding, Named, Part, Report};
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
@@ -59,7 +62,7 @@ pub fn frame(front: &Front<'_>, content: &str, json: &str, command: &str) -> Str
 
 /// Returns a sentence with a capital letter at its beginning, unless it begins with a name, which is not changed.
 fn capitalized(sentence: &str) -> String {
-    const BEGINNINGS: [&str; 12] = [
+    const BEGINNINGS: [&str; 14] = [
         "no policy ",
         "the system ",
         "the requests ",
@@ -72,6 +75,8 @@ fn capitalized(sentence: &str) -> String {
         "verdict: ",
         "served: ",
         "what ",
+        "retry ",
+        "do not ",
     ];
     let mut out = sentence.to_owned();
     if BEGINNINGS.iter().any(|beginning| sentence.starts_with(beginning)) {
@@ -80,48 +85,196 @@ fn capitalized(sentence: &str) -> String {
     out
 }
 
+/// Returns a report as a page. `command` is the command line that reproduces it.
+///
+/// First the answer, the picture that shows it and the figures; what few need is folded.
+pub(crate) fn page(report: &Report, command: &str) -> String {
+    let mut out = String::new();
+    for text in &report.warnings {
+        out.push_str(&format!("<p class=\"warning\">{}.</p>\n", escaped(text)));
+    }
+    for part in &report.parts {
+        match part {
+            Part::Figures => {
+                let decisive = key_table(&report.figures);
+                out.push_str(&format!("<section>\n<h2>Figures</h2>\n{decisive}</section>\n"));
+            }
+            Part::Table(table) => {
+                let heads = table.heads.iter().map(|(heading, _)| *heading);
+                let row = |(nth, row): (usize, &Vec<String>)| {
+                    let class = if table.best == Some(nth) { " class=\"best\"" } else { "" };
+                    cells(class, row)
+                };
+                let rows: String = table.rows.iter().enumerate().map(row).collect();
+                let rows = wide_table("", &headings(heads), &rows);
+                let title = if table.title.is_empty() {
+                    String::new()
+                } else {
+                    format!("<p>{}.</p>\n", escaped(&sentence(&table.title)))
+                };
+                out.push_str(&format!("{title}{rows}"));
+            }
+            Part::Policies(policies) => {
+                out.push_str("<section>\n<h2>Policies</h2>\n<dl>\n");
+                for Named { name, policy, guards } in policies {
+                    let guards =
+                        guards.as_ref().map_or(String::new(), |guards| format!(", guards {}", escaped(guards)));
+                    let (name, policy) = (escaped(name), escaped(policy));
+                    out.push_str(&format!("<dt>{name}</dt><dd><code>{policy}</code>{guards}</dd>\n"));
+                }
+                out.push_str("</dl>\n</section>\n");
+            }
+            Part::Notes(title, sentences) if !sentences.is_empty() => {
+                let text: String = sentences.iter().map(|text| format!("<p>{}.</p>\n", escaped(text))).collect();
+                out.push_str(&folded(title, &text));
+            }
+            Part::Chart(chart) => out.push_str(&section(chart)),
+            Part::Graph(graph) => out.push_str(&picture("The system", &graph.inline())),
+            Part::Map(map, _) => out.push_str(&picture("Frontier", &map.inline())),
+            Part::Reasons(reasons) => {
+                let reason =
+                    |(of, text): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(of), escaped(text));
+                let reasons: String = reasons.iter().map(reason).collect();
+                out.push_str(&format!("<section>\n<h2>Reasons</h2>\n<dl>\n{reasons}</dl>\n</section>\n"));
+            }
+            Part::Finding(found) => out.push_str(&article(found)),
+            Part::List(title, items) => {
+                let items: String = items.iter().map(|text| format!("<li>{}</li>\n", escaped(text))).collect();
+                out.push_str(&format!("<p>{}</p>\n<ul>\n{items}</ul>\n", escaped(&sentence(title))));
+            }
+            Part::Text(text) => out.push_str(&format!("<p>{}.</p>\n", escaped(&sentence(text)))),
+            Part::Code(title, text) => out.push_str(&format!("<h3>{title}</h3>\n{}", preformatted(text))),
+            Part::Heading(text) => out.push_str(&format!("<h2>{}</h2>\n", escaped(text))),
+            Part::Pictures(figures) => out.push_str(&inline(figures)),
+            Part::Scenario | Part::Answer | Part::Summary(_) | Part::Notes(..) | Part::Curves(_) => {}
+        }
+    }
+    if !report.figures.metrics.is_empty() {
+        out.push_str(&folded("All figures", &metrics_table(&report.figures)));
+    }
+    let seeds = if report.seeds.is_empty() { String::new() } else { format!("; {}", report.seeds) };
+    let scenario = format!("{}{seeds}", report.scenario);
+    frame(
+        &Front { heading: report.heading, answer: &report.answer, scenario: &scenario },
+        &out,
+        &report.document,
+        command,
+    )
+}
+
+fn folded(title: &str, content: &str) -> String {
+    format!("<details>\n<summary>{title}</summary>\n{content}</details>\n")
+}
+
+fn picture(title: &str, svg: &str) -> String {
+    format!("<section>\n<h2>{title}</h2>\n<figure class=\"wide\" tabindex=\"0\">\n{svg}</figure>\n</section>\n")
+}
+
+/// Returns a table that scrolls where it is too wide.
+fn wide_table(attributes: &str, head: &str, rows: &str) -> String {
+    format!("<div class=\"wide\" tabindex=\"0\"><table{attributes}>\n{head}<tbody>\n{rows}</tbody>\n</table></div>\n")
+}
+
+fn cells(class: &str, row: &[String]) -> String {
+    let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+    format!("<tr{class}>{cells}</tr>\n")
+}
+
+/// Returns a finding: its title, its place, the facts, why it matters, and the fix.
+fn article(found: &Finding) -> String {
+    let class = if found.is_warning { "finding warning" } else { "finding" };
+    let (severity, code, title) = (found.severity(), escaped(&found.code), escaped(&found.title));
+    let facts: String = found.facts.iter().map(|fact| format!("<li>{}</li>\n", escaped(fact))).collect();
+    let why = found.why.as_ref().map_or(String::new(), |why| format!("<p>Why: {}.</p>\n", escaped(why)));
+    let others = if found.others.is_empty() {
+        String::new()
+    } else {
+        format!("<p>{}.</p>\n", escaped(&sentence(&found.others)))
+    };
+    format!(
+        "<article class=\"{class}\">\n<h3>{title} <small>{severity} {code}</small></h3>\n{}<ul>\n{facts}</ul>\n{why}\
+         <p><b>Help:</b> {}</p>\n{}{others}</article>\n",
+        preformatted(&found.source),
+        escaped(&found.help),
+        preformatted(&found.change)
+    )
+}
+
+fn preformatted(text: &str) -> String {
+    match text.trim_end() {
+        "" => String::new(),
+        text => format!("<pre tabindex=\"0\">{}</pre>\n", escaped(text)),
+    }
+}
+
+/// Returns a text that begins with a capital letter.
+fn sentence(text: &str) -> String {
+    let (first, rest) = text.split_at_checked(1).unwrap_or(("", text));
+    first.to_uppercase() + rest
+}
+
 /// Returns the first row of a table.
 pub fn headings<'a>(heads: impl Iterator<Item = &'a str>) -> String {
     let cells: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escaped(head))).collect();
     format!("<thead><tr>{cells}</tr></thead>\n")
 }
 
+/// Returns the table of the figures that every table has.
+fn key_table(figures: &Figures) -> String {
+    let is_primary = |at: &usize| figures.metrics[*at].importance == Importance::Primary;
+    let primary: Vec<usize> = figures.shown().filter(is_primary).collect();
+    let heads = || primary.iter().map(|at| &*figures.metrics[*at].heading);
+    let columns: Vec<Vec<Cell>> = primary.iter().map(|at| figures.column(*at)).collect();
+    let mut rows = String::new();
+    for (nth, row) in figures.rows.iter().enumerate() {
+        rows.push_str(&format!("<tr><th scope=\"row\">{}</th>", escaped(&row.name)));
+        for (column, head) in columns.iter().zip(heads()) {
+            let (class, text) = (class(&column[nth]), escaped(&column[nth].text));
+            rows.push_str(&format!("<td{class} data-head=\"{head}\">{text}</td>"));
+        }
+        rows.push_str("</tr>\n");
+    }
+    let head = headings(["policy"].into_iter().chain(heads()));
+    format!("<table class=\"key\" id=\"figures\">\n{head}<tbody>\n{rows}</tbody>\n</table>\n")
+}
+
+fn class(cell: &Cell) -> &'static str {
+    if cell.is_best { " class=\"best\"" } else { "" }
+}
+
+/// Returns the table of all metrics: one row per metric and one column per row of figures, because there are too many
+/// metrics for columns.
+fn metrics_table(figures: &Figures) -> String {
+    let mut rows = String::new();
+    for (at, metric) in figures.metrics.iter().enumerate() {
+        let (key, heading) = (escaped(&metric.key), escaped(&metric.heading));
+        rows.push_str(&format!("<tr data-key=\"{key}\"><th scope=\"row\">{heading}</th>"));
+        for cell in figures.column(at) {
+            let exact = cell.value.map_or(String::new(), |value| value.to_string());
+            rows.push_str(&format!("<td{} data-value=\"{exact}\">{}</td>", class(&cell), escaped(&cell.text)));
+        }
+        rows.push_str("</tr>\n");
+    }
+    let head = headings(["metric"].into_iter().chain(figures.rows.iter().map(|row| &*row.name)));
+    wide_table(" id=\"metrics\"", &head, &rows)
+}
+
 /// Returns the section of a chart: its figures, and its data as a table.
-pub fn section(chart: &Chart) -> String {
+fn section(chart: &Chart) -> String {
     let mut out = format!("<section>\n<h2>{}</h2>\n", chart.title);
     if !chart.caption.is_empty() {
         out.push_str(&format!("<p>{}</p>\n", escaped(&chart.caption)));
     }
     out.push_str(&inline(&chart.figures));
     if !chart.logarithmic.is_empty() {
-        out.push_str("<details>\n<summary>Logarithmic scale</summary>\n");
-        out.push_str(&inline(&chart.logarithmic));
-        out.push_str("</details>\n");
+        out.push_str(&folded("Logarithmic scale", &inline(&chart.logarithmic)));
     }
-    let heads = headings(chart.heads.iter().map(String::as_str));
-    out.push_str("<details>\n<summary>Data table</summary>\n");
-    out.push_str(&format!("<div class=\"wide\" tabindex=\"0\"><table>\n{heads}<tbody>\n"));
-    for row in &chart.rows {
-        let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-        out.push_str(&format!("<tr>{cells}</tr>\n"));
+    let rows: String = chart.rows.iter().map(|row| cells("", row)).collect();
+    let data = wide_table("", &headings(chart.heads.iter().map(String::as_str)), &rows);
+    if !chart.rows.is_empty() {
+        out.push_str(&folded("Data table", &data));
     }
-    out.push_str("</tbody>\n</table></div>\n</details>\n</section>\n");
-    out
-}
-
-/// A chart, with its data as a table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chart {
-    /// Name of the SVG file, without the extension.
-    pub slug: &'static str,
-    pub title: &'static str,
-    /// Explanation of the chart, in a sentence or two.
-    pub caption: String,
-    pub figures: Vec<Figure>,
-    /// The figures on a logarithmic scale; empty if that does not show more.
-    pub logarithmic: Vec<Figure>,
-    pub heads: Vec<String>,
-    pub rows: Vec<Vec<String>>,
+    out + "</section>\n"
 }
 
 /// Maximum number of retries in a picture.
@@ -132,7 +285,7 @@ const MAX_RETRIES: u32 = 10;
 pub fn delays(policies: &[(&str, &Policy)]) -> Vec<Figure> {
     let spans: Vec<Vec<Span>> = policies.iter().map(|(_, policy)| spans(policy)).collect();
     let longest = spans.iter().flatten().map(|span| span.high).fold(0.0, f64::max);
-    policies.iter().zip(spans).map(|((title, policy), spans)| picture(title, policy, spans, longest)).collect()
+    policies.iter().zip(spans).map(|((title, policy), spans)| delay_picture(title, policy, spans, longest)).collect()
 }
 
 /// Returns the shortest and the longest delay before each retry that is shown.
@@ -148,7 +301,7 @@ fn spans(policy: &Policy) -> Vec<Span> {
     (1..=last).filter_map(span).collect()
 }
 
-fn picture(title: &str, policy: &Policy, spans: Vec<Span>, top: f64) -> Figure {
+fn delay_picture(title: &str, policy: &Policy, spans: Vec<Span>, top: f64) -> Figure {
     let mean = |(span, retry): (&Span, u32)| Some(Point { x: span.x, y: policy.mean(retry)?.as_secs_f64() });
     let means = spans.iter().zip(1..).filter_map(mean).collect();
     let longest = spans.iter().map(|span| span.high).fold(0.0, f64::max);

@@ -82,17 +82,6 @@ impl Metric {
     pub fn value(&self, run: &RunFigures) -> Option<MetricValue> {
         (self.value)(run)
     }
-
-    /// Returns whether `a` is better than `b`; a missing value is worse than any other.
-    #[must_use]
-    pub fn is_better(&self, a: Option<f64>, b: Option<f64>) -> bool {
-        match (a, b, self.better) {
-            (_, _, Better::Neither) | (None, _, _) => false,
-            (Some(_), None, _) => true,
-            (Some(a), Some(b), Better::Lower) => a < b,
-            (Some(a), Some(b), Better::Higher) => a > b,
-        }
-    }
 }
 
 impl MetricValue {
@@ -213,28 +202,6 @@ mod tests {
     use crate::storm::{FluidReport, OccReport, OutageReport, ReconnectReport};
 
     use super::*;
-
-    fn metric(key: &str) -> Metric {
-        *ReconnectReport::METRICS.iter().chain(OutageReport::METRICS).find(|metric| metric.key == key).unwrap()
-    }
-
-    #[test]
-    fn each_metric_has_its_own_direction_and_a_missing_value_is_worse_than_any_other() {
-        for (key, a, b, want) in [
-            ("recovered_p99_s", Some(1.0), Some(2.0), true),
-            ("recovered_p99_s", Some(2.0), Some(1.0), false),
-            ("recovered_p99_s", Some(1.0), Some(1.0), false),
-            ("recovered_p99_s", Some(1e9), None, true),
-            ("recovered_p99_s", None, Some(1e9), false),
-            ("success_ratio", Some(0.9), Some(0.8), true),
-            ("success_ratio", Some(0.8), Some(0.9), false),
-            ("clients", Some(1.0), Some(2.0), false),
-            ("clients", Some(2.0), Some(1.0), false),
-            ("clients", Some(1.0), None, false),
-        ] {
-            assert_eq!(metric(key).is_better(a, b), want, "{key}: {a:?} before {b:?}");
-        }
-    }
 
     #[test]
     fn higher_is_better_for_successes_and_efficiencies_alone() {

@@ -5,7 +5,7 @@ use crate::output::error::CliError;
 use crate::output::write::to_json;
 use crate::plot::{Column, RenderOptions, paragraph, table};
 
-const COLUMNS: [Column; 3] =
+const COLUMNS: [Column<'static>; 3] =
     [Column::left("name"), Column::left("system").optional(), Column::left("version").optional()];
 
 pub fn text(options: RenderOptions) -> String {

@@ -65,7 +65,7 @@ pub(super) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: Rend
     out
 }
 
-const FIGURES: [Column; 6] = [
+const FIGURES: [Column<'static>; 6] = [
     Column::right("retry"),
     Column::left("delay"),
     Column::right("mean").optional(),
@@ -75,7 +75,7 @@ const FIGURES: [Column; 6] = [
 ];
 
 /// The optional columns repeat what is in the first table, or in `reach` as shares.
-const SAMPLE: [Column; 6] = [
+const SAMPLE: [Column<'static>; 6] = [
     Column::right("retry"),
     Column::left("interval").optional(),
     Column::left("drawn").optional(),

@@ -6,19 +6,19 @@ use super::text::RenderOptions;
 use crate::output::outside::in_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
+pub struct Column<'a> {
     /// Heading, wrapped at its spaces if the table is too wide.
-    pub heading: &'static str,
+    pub heading: &'a str,
     pub align: CellAlignment,
     pub keep: Keep,
 }
 
-impl Column {
-    pub const fn left(heading: &'static str) -> Self {
+impl<'a> Column<'a> {
+    pub const fn left(heading: &'a str) -> Self {
         Self { heading, align: CellAlignment::Left, keep: Keep::Always }
     }
 
-    pub const fn right(heading: &'static str) -> Self {
+    pub const fn right(heading: &'a str) -> Self {
         Self { heading, align: CellAlignment::Right, keep: Keep::Always }
     }
 
@@ -64,7 +64,7 @@ const ROOMY: u16 = 60;
 /// Formats a table with lines of at most `options.columns` characters, unless the columns that are always kept need
 /// more. Cells are never wrapped.
 pub fn table(
-    columns: &[Column],
+    columns: &[Column<'_>],
     rows: impl IntoIterator<Item = Vec<impl Into<Cell>>>,
     options: RenderOptions,
 ) -> String {
@@ -104,7 +104,7 @@ pub fn table(
 
 /// Returns the width of the gaps between columns: narrow ones in a narrow terminal, and where the columns that are
 /// always kept would not fit otherwise.
-fn gap(columns: &[Column], least: &[u16], room: u16) -> u16 {
+fn gap(columns: &[Column<'_>], least: &[u16], room: u16) -> u16 {
     if room < ROOMY {
         return 1;
     }
@@ -115,14 +115,14 @@ fn gap(columns: &[Column], least: &[u16], room: u16) -> u16 {
 }
 
 /// Returns the width of the longest cell of a column and of the longest word of its heading.
-fn least_width(column: &Column, at: usize, rows: &[Vec<Cell>]) -> u16 {
+fn least_width(column: &Column<'_>, at: usize, rows: &[Vec<Cell>]) -> u16 {
     let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.chars().count());
     let widest = cells.chain(column.heading.split(' ').map(|word| word.chars().count())).max();
     u16::try_from(widest.unwrap_or(0)).unwrap_or(u16::MAX)
 }
 
 /// Returns the indices of the columns that fit.
-fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize> {
+fn fitting(columns: &[Column<'_>], least: &[u16], gap: u16, room: u16) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     loop {
         let gaps = usize::from(gap) * shown.len().saturating_sub(1);
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::plot::text::Glyphs;
 
-    const COLUMNS: [Column; 3] =
+    const COLUMNS: [Column<'_>; 3] =
         [Column::right("retry"), Column::left("delay").optional(), Column::right("at least p50")];
 
     fn lines(columns: u16) -> Vec<String> {

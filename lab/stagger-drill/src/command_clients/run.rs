@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stagger_core::Policy;
-use stagger_report::storm::ProgressLine;
+use stagger_report::progress::ProgressLine;
 use stagger_sim::storm::Measurements;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::plot::Unit;

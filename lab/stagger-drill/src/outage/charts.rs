@@ -1,12 +1,10 @@
-//! The charts of an outage, and the page that has them.
+//! The charts of an outage.
 
-use stagger_report::page::{Chart, Front, frame, headings, section};
+use stagger_report::report::Chart;
 use stagger_report::storm::downsample;
-use stagger_terminal::plot::svg::escaped;
 use stagger_terminal::plot::{Axis, Figure, Hue, Series, Shape, Span, Unit};
 
 use super::document::{Document, Figures, PolicyEntry};
-use super::report::{answer, describe, heads, machines, rows};
 
 /// The width of a bin of the series, in seconds.
 const BIN_S: f64 = 0.1;
@@ -27,32 +25,6 @@ pub(super) fn charts(document: &Document) -> Vec<Chart> {
         ("served", "Requests served over time", |figures| &figures.served),
     ];
     counted.into_iter().map(|counted| chart(document, counted)).collect()
-}
-
-/// Returns the report as one self-contained page. `command` is the command line that reproduces it.
-pub(super) fn page(document: &Document, json: &str, command: &str) -> String {
-    let charts = charts(document);
-    let (first, others) = charts.split_at(charts.len().min(1));
-    let mut out: String = first.iter().map(section).collect();
-    out.push_str(&format!(
-        "<section>\n<h2>Figures</h2>\n<div class=\"wide\" tabindex=\"0\"><table id=\"metrics\">\n{}<tbody>\n",
-        headings(heads())
-    ));
-    for row in rows(document) {
-        let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-        out.push_str(&format!("<tr>{cells}</tr>\n"));
-    }
-    out.push_str("</tbody>\n</table></div>\n<details>\n<summary>How it was measured</summary>\n");
-    out.extend(machines(document).map(|text| format!("<p>{}.</p>\n", escaped(&text))));
-    out.push_str("</details>\n</section>\n<section>\n<h2>Policies</h2>\n<dl>\n");
-    for policy in &document.policies {
-        out.push_str(&format!("<dt>{}</dt><dd><code>{}</code></dd>\n", escaped(&policy.name), escaped(&policy.policy)));
-    }
-    out.push_str("</dl>\n</section>\n");
-    out.extend(others.iter().map(section));
-    let front =
-        Front { heading: "Outage, measured and simulated", answer: &answer(document), scenario: &describe(document) };
-    frame(&front, &out, json, command)
 }
 
 fn chart(document: &Document, (slug, title, of): Counted) -> Chart {

@@ -1,9 +1,8 @@
 //! The document of an outage: the figures of each policy as measured and as simulated, and their comparison.
 
 use serde::Serialize;
-use stagger_report::metric::{Metric, VerdictEntry};
 use stagger_sim::TimeSeries;
-use stagger_sim::storm::{Quantity, VerdictKind};
+use stagger_sim::storm::VerdictKind;
 use stagger_sim::system::SystemFigures;
 
 use super::settings::OutageSettings;
@@ -73,7 +72,8 @@ pub(super) struct PolicyEntry {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Figures {
     /// Whether the system survived the fault.
-    pub(super) verdict: VerdictEntry,
+    #[cfg_attr(test, schemars(schema_with = "stagger_report::report::verdict_schema"))]
+    pub(super) verdict: VerdictKind,
     /// Time from the end of the fault until it is up for the rest of the run; null if it is down at the end.
     pub(super) recovery_s: Option<f64>,
     /// Share of the requests from the start of the fault that were served.
@@ -176,7 +176,7 @@ impl Figures {
         let server = figures.services.first().cloned().unwrap_or_default();
         let edge = figures.edges.first().cloned().unwrap_or_default();
         Self {
-            verdict: VerdictKind::from(figures.state_at_horizon()).into(),
+            verdict: figures.state_at_horizon().into(),
             recovery_s: figures.recovery().map(|after| after.as_secs_f64()),
             success_ratio: figures.success_ratio(),
             success_ratio_during_fault: figures.success_ratio_during_fault(),
@@ -189,38 +189,12 @@ impl Figures {
             served: counts(&figures.goodput),
         }
     }
-
-    /// Returns the figures with their names in CSV and in assertions.
-    pub(super) fn metrics(&self) -> Vec<Metric> {
-        use Quantity::{Count, Number, Ratio, Seconds, Verdict};
-        let verdict = VerdictEntry::ALL.iter().position(|(_, verdict)| *verdict == self.verdict);
-        let all = [
-            ("verdict", Verdict, verdict.map(|position| position as f64)),
-            ("recovery_s", Seconds, self.recovery_s),
-            ("success_ratio", Ratio, Some(self.success_ratio)),
-            ("success_ratio_during_fault", Ratio, Some(self.success_ratio_during_fault)),
-            ("attempts_per_request", Number, Some(self.attempts_per_request)),
-            ("longest_queue", Count, Some(f64::from(self.longest_queue))),
-            ("refused", Count, Some(self.refused as f64)),
-            ("timed_out", Count, Some(self.timed_out as f64)),
-        ];
-        all.map(|(key, quantity, value)| Metric { key: key.to_owned(), quantity, value }).into()
-    }
 }
 
 /// The figures of a run without any request.
 impl Default for Figures {
     fn default() -> Self {
         Self::new(&SystemFigures::default())
-    }
-}
-
-impl PolicyEntry {
-    /// Returns the figures that assertions apply to: those measured, and whether the simulation agrees.
-    pub(super) fn metrics(&self) -> Vec<Metric> {
-        let agrees = self.agrees.map(|agrees| f64::from(u8::from(agrees)));
-        let agrees = Metric { key: "agrees".to_owned(), quantity: Quantity::Bool, value: agrees };
-        self.measured.metrics().into_iter().chain([agrees]).collect()
     }
 }
 

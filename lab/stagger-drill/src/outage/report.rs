@@ -1,117 +1,96 @@
-//! The report of an outage as text, Markdown and CSV.
+//! The report of an outage.
 
-use stagger_report::metric::{Metric, VerdictEntry, seconds};
-use stagger_report::storm::{csv_text, markdown_text, unreliable, verdict_on};
+use stagger_report::report::{self, Metric, Named, Part, Report, Row, Run, seconds};
+use stagger_report::storm::{unreliable, verdict_on};
+use stagger_sim::storm::{Importance, MetricValue, Quantity, VerdictKind};
 use stagger_terminal::output::error::CliError;
-use stagger_terminal::plot::{Cell, Column, RenderOptions, Unit, paragraph, table};
+use stagger_terminal::output::write::to_json;
+use stagger_terminal::plot::Unit;
 
+use super::charts::charts;
 use super::document::{Compared, Document, Figures, PolicyEntry};
 
-/// The columns of the table, each with the key of its figure. The last are left out of a narrow one.
-const COLUMNS: [(&str, &str, bool); 7] = [
-    ("success", "success_ratio", true),
-    ("during fault", "success_ratio_during_fault", false),
-    ("attempts per request", "attempts_per_request", true),
-    ("longest queue", "longest_queue", true),
-    ("refused", "refused", false),
-    ("timed out", "timed_out", false),
-    ("recovered after", "recovery_s", true),
+/// A figure, with its heading in tables, its quantity and its importance.
+type Column = (&'static str, &'static str, Quantity, Importance);
+
+const COLUMNS: [Column; 8] = [
+    ("verdict", "verdict", Quantity::Verdict, Importance::Detail),
+    ("success_ratio", "success", Quantity::Ratio, Importance::Primary),
+    ("success_ratio_during_fault", "during fault", Quantity::Ratio, Importance::Secondary),
+    ("attempts_per_request", "attempts per request", Quantity::Number, Importance::Primary),
+    ("longest_queue", "longest queue", Quantity::Count, Importance::Primary),
+    ("refused", "refused", Quantity::Count, Importance::Secondary),
+    ("timed_out", "timed out", Quantity::Count, Importance::Secondary),
+    ("recovery_s", "recovered after", Quantity::Seconds, Importance::Primary),
 ];
 
-/// Returns the summary for a terminal.
-pub(super) fn summary(document: &Document, options: RenderOptions) -> String {
-    let mut out = paragraph(&describe(document), "  ", options);
-    out.push('\n');
-    let columns = [Column::left("")].into_iter().chain(COLUMNS.map(|(heading, _, is_kept)| {
-        let column = Column::right(heading);
-        if is_kept { column } else { column.optional() }
-    }));
-    let rows = rows(document).into_iter().map(|row| row.into_iter().map(Cell::from).collect::<Vec<_>>());
-    out.push_str(&table(&columns.collect::<Vec<_>>(), rows, options));
-    out.push('\n');
-    for policy in &document.policies {
-        out.push_str(&paragraph(&format!("{}: {}", policy.name, policy.policy), "  ", options));
-    }
-    for remark in remarks(document) {
-        out.push_str(&paragraph(&remark, "  ", options));
-    }
-    options.glyphs.transliterate(&out).into_owned()
+/// Returns the metrics, which do not depend on the run: those of [`COLUMNS`], and whether the simulation agrees.
+pub(super) fn metrics() -> Vec<Metric> {
+    let columns = COLUMNS.map(|(key, heading, quantity, importance)| {
+        let heading = heading.to_owned();
+        Metric { heading, importance, ..Metric::detail(key, quantity) }
+    });
+    columns.into_iter().chain([Metric::detail("agrees", Quantity::Bool)]).collect()
 }
 
-/// Returns the table and the remarks as Markdown.
-pub(super) fn markdown(document: &Document) -> String {
-    let heads: Vec<_> = COLUMNS.iter().map(|(heading, ..)| *heading).collect();
-    let mut out =
-        format!("{}\n\n| | {} |\n|---|{}\n", markdown_text(&describe(document)), heads.join(" | "), "--:|".repeat(7));
-    for row in rows(document) {
-        out.push_str(&format!("| {} |\n", row.iter().map(|cell| markdown_text(cell)).collect::<Vec<_>>().join(" | ")));
-    }
-    out.push('\n');
-    out.extend(remarks(document).iter().map(|remark| format!("- {}\n", markdown_text(remark))));
-    out
-}
-
-/// Returns the figures as CSV, two rows per policy.
-pub(super) fn csv(document: &Document) -> Result<Vec<u8>, CliError> {
-    let mut rows = Vec::new();
-    for (name, kind, figures) in sides(document) {
-        let metrics = figures.metrics();
-        if rows.is_empty() {
-            let heads = ["policy", "kind"].map(str::to_owned).into_iter();
-            rows.push(heads.chain(metrics.iter().map(|metric| metric.key.clone())).collect::<Vec<_>>());
-        }
-        let value = |metric: &Metric| match metric.value {
-            Some(_) if metric.key == "verdict" => metric.text(),
-            Some(value) => value.to_string(),
-            None => String::new(),
-        };
-        rows.push([name.to_owned(), kind.to_owned()].into_iter().chain(metrics.iter().map(value)).collect());
-    }
-    csv_text(rows)
-}
-
-/// Returns the time series as CSV, one row per 100 ms.
-pub(super) fn csv_series(document: &Document) -> Result<Vec<u8>, CliError> {
-    let mut rows = vec![["policy", "kind", "t_s", "requests", "attempts", "served"].map(str::to_owned).to_vec()];
-    for (name, kind, figures) in sides(document) {
-        let bins = figures.requests.len().max(figures.attempts.len()).max(figures.served.len());
-        for bin in 0..bins {
-            let at = |series: &[u32]| series.get(bin).copied().unwrap_or(0).to_string();
-            let counts = [&figures.requests, &figures.attempts, &figures.served].map(|series| at(series));
-            let time = format!("{:.1}", bin as f64 * 0.1);
-            rows.push([name.to_owned(), kind.to_owned(), time].into_iter().chain(counts).collect());
-        }
-    }
-    csv_text(rows)
-}
-
-/// Returns the measured and the simulated figures of each policy.
-fn sides(document: &Document) -> impl Iterator<Item = (&str, &'static str, &Figures)> {
-    document.policies.iter().flat_map(|policy| {
-        [(&*policy.name, "measured", &policy.measured), (&*policy.name, "simulated", &policy.simulated)]
+/// Returns the report.
+pub(super) fn report(document: &Document) -> Result<Report, CliError> {
+    let policies = document.policies.iter();
+    let named = |policy: &PolicyEntry| Named { name: policy.name.clone(), policy: policy.policy.clone(), guards: None };
+    let mut charts = charts(document).into_iter().map(Part::Chart);
+    let mut parts: Vec<Part> = [Part::Scenario].into_iter().chain(charts.next()).collect();
+    parts.extend([
+        Part::Figures,
+        Part::Policies(policies.clone().map(named).collect()),
+        Part::Answer,
+        Part::Notes("How it was measured", policies.clone().map(machine).collect()),
+    ]);
+    parts.extend(charts);
+    let doubtful = policies.filter(|policy| !policy.machine.warnings.is_empty());
+    Ok(Report {
+        heading: "Outage, measured and simulated",
+        scenario: describe(document),
+        seeds: String::new(),
+        answer: answer(document),
+        warnings: doubtful.map(|policy| unreliable(&[&policy.name], &policy.machine.warnings)).collect(),
+        figures: figures(document),
+        parts,
+        document: to_json(document)?,
     })
 }
 
-/// Returns the rows of the table, each beginning with its name.
-pub(super) fn rows(document: &Document) -> Vec<Vec<String>> {
-    let row = |(name, kind, figures): (&str, &str, &Figures)| {
-        let metrics = figures.metrics();
-        let cell = |key: &str| match figures.verdict {
-            VerdictEntry::NeverFell if key == "recovery_s" => "never fell".to_owned(),
-            _ => metrics.iter().find(|metric| metric.key == key).map_or("-".to_owned(), Metric::text),
+/// Returns the measured and the simulated figures of each policy. Assertions apply to those measured.
+fn figures(document: &Document) -> report::Figures {
+    let row = |policy: &PolicyEntry, kind: &str, figures: &Figures, agrees: Option<bool>| {
+        let values = vec![
+            Some(MetricValue::Verdict(figures.verdict)),
+            Some(MetricValue::Real(figures.success_ratio)),
+            Some(MetricValue::Real(figures.success_ratio_during_fault)),
+            Some(MetricValue::Real(figures.attempts_per_request)),
+            Some(MetricValue::Integer(figures.longest_queue.into())),
+            Some(MetricValue::Integer(figures.refused)),
+            Some(MetricValue::Integer(figures.timed_out)),
+            figures.recovery_s.map(MetricValue::Real),
+            agrees.map(MetricValue::Bool),
+        ];
+        let name = format!("{}, {kind}", policy.name);
+        let run = Run {
+            labels: vec![policy.name.clone(), kind.to_owned()],
+            whose: format!("for {name}"),
+            values,
+            absent: if figures.verdict == VerdictKind::NeverFell { Some("never fell") } else { None },
         };
-        [format!("{name}, {kind}")].into_iter().chain(COLUMNS.map(|(_, key, _)| cell(key))).collect()
+        Row { name, is_asserted: kind == "measured", runs: vec![run], ..Row::default() }
     };
-    sides(document).map(row).collect()
-}
-
-/// Returns the headings of the table.
-pub(super) fn heads() -> impl Iterator<Item = &'static str> {
-    [""].into_iter().chain(COLUMNS.map(|(heading, ..)| heading))
+    let rows = document.policies.iter().flat_map(|policy| {
+        let simulated = row(policy, "simulated", &policy.simulated, None);
+        [row(policy, "measured", &policy.measured, policy.agrees), simulated]
+    });
+    report::Figures { metrics: metrics(), rows: rows.collect(), labels: &["policy", "kind"], curve: "" }
 }
 
 /// Describes the scenario.
-pub(super) fn describe(document: &Document) -> String {
+fn describe(document: &Document) -> String {
     let scenario = &document.scenario;
     let fault = match scenario.slow {
         Some(slow) => format!("{slow}x service time"),
@@ -132,15 +111,10 @@ pub(super) fn describe(document: &Document) -> String {
     )
 }
 
-/// Returns a sentence on each policy's agreement, and one on the machine.
-pub(super) fn remarks(document: &Document) -> Vec<String> {
-    document.policies.iter().map(agreement).chain(machines(document)).collect()
-}
-
 /// Returns how each policy came through the fault, as measured, and then a sentence on each policy's agreement.
-pub(super) fn answer(document: &Document) -> Vec<String> {
+fn answer(document: &Document) -> Vec<String> {
     let outcome = |PolicyEntry { name, measured, .. }: &PolicyEntry| match (measured.verdict, measured.recovery_s) {
-        (VerdictEntry::NeverFell, _) => format!("{name}: never fell"),
+        (VerdictKind::NeverFell, _) => format!("{name}: never fell"),
         (_, Some(after)) => format!("{name}: recovered {} after the fault", Unit::Seconds.label(after)),
         (_, None) => format!("{name}: still down at the horizon"),
     };
@@ -148,18 +122,11 @@ pub(super) fn answer(document: &Document) -> Vec<String> {
     [outcomes.join("; ")].into_iter().chain(document.policies.iter().map(agreement)).collect()
 }
 
-/// Returns a sentence on the machine for each policy, and one for each whose run is unreliable.
-pub(super) fn machines(document: &Document) -> impl Iterator<Item = String> {
-    let doubtful = document.policies.iter().filter(|policy| !policy.machine.warnings.is_empty());
-    let unreliable = doubtful.map(|policy| unreliable(&[&policy.name], &policy.machine.warnings));
-    document.policies.iter().map(machine).chain(unreliable)
-}
-
 fn agreement(policy: &PolicyEntry) -> String {
     let name = &policy.name;
     let figure = |compared: &Compared| {
-        let heading =
-            COLUMNS.iter().find(|(_, key, _)| *key == compared.figure).map_or(compared.figure, |(heading, ..)| heading);
+        let column = COLUMNS.iter().find(|(key, ..)| *key == compared.figure);
+        let heading = column.map_or(compared.figure, |(_, heading, ..)| heading);
         let text = |value: f64| match compared.figure {
             "longest_queue" => Unit::Count.label(value.round()),
             "attempts_per_request" => format!("{value:.2}"),

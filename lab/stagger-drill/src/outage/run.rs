@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stagger_core::{Policy, Seed};
-use stagger_report::metric::seconds;
-use stagger_report::storm::{Interrupt, ProgressLine};
+use stagger_report::progress::{Interrupt, ProgressLine};
+use stagger_report::report::seconds;
 use stagger_sim::storm::Measurements;
 use stagger_sim::system::{SystemFigures, SystemRecorder};
 use stagger_terminal::output::error::CliError;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
-use stagger_report::storm::{named_policies, number_duplicates, parse};
+use stagger_report::parse::{self, named_policies, number_duplicates};
 use stagger_sim::system::{Arrivals, Edge, Service, System, Trigger};
 use stagger_terminal::output::error::CliError;
 

@@ -8,6 +8,7 @@ use clap::builder::StringValueParser;
 use clap::{Args, ValueHint};
 use stagger_core::Seed;
 use stagger_lint::advise::{Answers, Question, advise};
+use stagger_report::output::Format;
 use stagger_sim::Progress;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::suggestion::offering;
@@ -15,7 +16,8 @@ use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{Target, command_line, print};
 use stagger_terminal::plot::RenderOptions;
 
-use super::{html, json, report};
+use super::json;
+use super::report::report;
 use crate::check::purposes;
 
 /// Recommend a retry policy, and explain why
@@ -132,19 +134,15 @@ pub fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {
         answers = prompt(answers, &mut stdin.lock(), &mut io::stderr().lock())?;
     }
     let advice = advise(&answers, Seed::new(args.seed), &Progress::new()).map_err(CliError::usage)?;
+    let report = report(&advice, args.seed)?;
     if let Some(target) = target {
-        let document = json::document(&advice, args.seed)?;
-        target.write(html::page(&advice, &document, args.seed, &command_line())?.as_bytes())?;
+        target.write(&report.rendered(Format::Html, &command_line())?)?;
         if page_only {
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let text = if args.json {
-        json::document(&advice, args.seed)?
-    } else {
-        report::report(&advice, args.seed, RenderOptions::for_screen(&term.stdout, term))?
-    };
-    print(text.as_bytes())?;
+    let options = RenderOptions::for_screen(&term.stdout, term);
+    print(if args.json { report.document } else { report.text(options) }.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

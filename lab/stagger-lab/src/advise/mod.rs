@@ -5,7 +5,6 @@
 
 mod command;
 mod commands;
-mod html;
 mod json;
 mod report;
 

@@ -2,17 +2,22 @@
 
 use std::process::ExitCode;
 
+use stagger_report::output::Format;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{Target, command_line, print, say};
-use stagger_terminal::plot::RenderOptions;
+use stagger_terminal::plot::{Glyphs, RenderOptions};
 
 use super::args::CheckArgs;
 use super::baseline::Baseline;
 use super::files::Detail;
+use super::report::report;
 use super::result::{CheckResult, LogResult};
-use super::{TOO_FEW, html, json, outputs, report, rules, traces};
+use super::{TOO_FEW, json, outputs, rules, traces};
+
+/// How lines of files are drawn for a page.
+const PAGE: RenderOptions = RenderOptions { columns: 140, glyphs: Glyphs::Unicode, color: false };
 
 /// Runs `stagger check`.
 pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -48,7 +53,7 @@ pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     };
     if let Some(target) = target {
         let is_stdout = matches!(target, Target::Stdout);
-        target.write(html::page(&checked, &json::document(&checked)?, &command_line()).as_bytes())?;
+        target.write(&report(&checked, Detail::Findings, PAGE)?.rendered(Format::Html, &command_line())?)?;
         if is_stdout {
             return Ok(code);
         }
@@ -60,7 +65,7 @@ pub fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
         _ if args.junit => outputs::suites(&checked),
         _ => {
             let detail = if args.verbose { Detail::All } else { Detail::Findings };
-            report::report(&checked, detail, options)
+            report(&checked, detail, options)?.text(options)
         }
     };
     print(text.as_bytes())?;

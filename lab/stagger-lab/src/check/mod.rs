@@ -6,7 +6,6 @@ mod args;
 mod baseline;
 mod command;
 mod files;
-mod html;
 mod json;
 mod outputs;
 mod report;

@@ -1,68 +1,106 @@
-//! The findings as text for a terminal.
+//! The report of the findings.
 
 use std::collections::HashSet;
 
-use anstyle::AnsiColor;
-use stagger_lint::{Finding, Rule, Severity};
-use stagger_terminal::plot::{RenderOptions, paragraph};
+use stagger_core::Policy;
+use stagger_lint::{Finding, Severity};
+use stagger_report::page::delays;
+use stagger_report::report::{self, Named, Part, Report};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::plot::RenderOptions;
 
-use super::files::{Detail, section};
+use super::files::{Detail, parts as file_parts};
+use super::json;
 use super::result::{CheckResult, LogResult, PolicyResult};
 
-/// Returns the result as text for a terminal.
-pub(super) fn report(checked: &CheckResult, detail: Detail, options: RenderOptions) -> String {
-    let mut out = String::new();
-    for (at, policy) in checked.policies.iter().enumerate() {
-        out.push_str(if at == 0 { "" } else { "\n" });
-        out.push_str(&policy_section(policy, options));
+/// Returns the report. Lines of files are drawn with these options.
+pub(super) fn report(checked: &CheckResult, detail: Detail, options: RenderOptions) -> Result<Report, CliError> {
+    let mut parts = Vec::new();
+    for policy in &checked.policies {
+        parts.extend(policy_parts(policy));
     }
     let mut explained = HashSet::new();
-    for (at, file) in checked.files.iter().enumerate() {
-        out.push_str(if at == 0 && checked.policies.is_empty() { "" } else { "\n" });
-        out.push_str(&section(file, &mut explained, detail, options));
+    for file in &checked.files {
+        parts.extend(file_parts(file, &mut explained, detail, options));
     }
-    if let Some(log) = &checked.log {
-        out.push_str(&log_section(log, options));
-    }
-    let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
-    let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
+    parts.extend(checked.log.iter().flat_map(log_parts));
+    let mut remarks = Vec::new();
     if checked.known > 0 {
-        let text = format!("{} of the baseline not shown", counted(checked.known, "finding"));
-        out.push_str(&paragraph(&text, "", options));
-    }
-    if let Some(summary) = summary(warnings, notes) {
-        out.push_str(&paragraph(&summary, "", options));
+        remarks.push(format!("{} of the baseline not shown", counted(checked.known, "finding")));
     }
     if checked.without_context {
-        let text = "note: no deployment context given; --for, --clients, --capacity and the other context flags \
-            enable more rules";
-        out.push_str(&paragraph(text, "      ", options));
+        let text = "no deployment context given; --for, --clients, --capacity and the other context flags enable more \
+                    rules";
+        remarks.push(text.to_owned());
     }
-    options.glyphs.transliterate(&out).into_owned()
+    let counts = counts(checked);
+    if !counts.is_empty() {
+        parts.push(Part::Summary(format!("{counts}; for details: stagger check --explain CODE")));
+    }
+    parts.extend(remarks.iter().map(|remark| Part::Summary(format!("note: {remark}"))));
+    Ok(Report {
+        heading: "Retries, checked",
+        scenario: subjects(checked),
+        answer: [answer(checked, &counts)].into_iter().chain(remarks).collect(),
+        parts,
+        document: json::document(checked)?,
+        ..Report::default()
+    })
 }
 
-fn policy_section(checked: &PolicyResult, options: RenderOptions) -> String {
+/// Returns the numbers of warnings and notes; empty if there are none.
+fn counts(checked: &CheckResult) -> String {
+    let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
+    let counts = [(count(Severity::Warning), "warning"), (count(Severity::Note), "note")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(count, what));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what was found, in a sentence: how much, and what comes first.
+fn answer(checked: &CheckResult, counts: &str) -> String {
+    let worst = |severity| checked.findings().find(|finding| finding.rule().severity() == severity);
+    match worst(Severity::Warning).or_else(|| worst(Severity::Note)) {
+        Some(first) => format!("{counts}: first of all, {}", first.rule().title()),
+        None => match checked.log.as_ref().and_then(LogResult::too_few) {
+            Some(few) => few.to_string(),
+            None => "No findings".to_owned(),
+        },
+    }
+}
+
+/// Names what was checked.
+fn subjects(checked: &CheckResult) -> String {
+    let policies = checked.policies.iter().map(PolicyResult::label);
+    let files = checked.files.iter().map(|file| format!("{}, {}", file.name, file.kind));
+    let log = checked.log.iter().map(|log| log.name.clone());
+    policies.chain(files).chain(log).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the parts of a policy: its delays, and those of the fixed one beside them, with the findings.
+fn policy_parts(checked: &PolicyResult) -> Vec<Part> {
+    let fixed = if checked.findings.is_empty() { None } else { checked.fixed.as_ref() };
+    let mut pictures: Vec<(&str, &Policy)> = vec![("as it is", &checked.policy)];
+    pictures.extend(fixed.map(|policy| ("fixed", policy)));
     let text = checked.policy.to_string();
-    // If the argument was a whole policy rather than a name, print only its canonical form.
-    let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
-    let mut out = match name {
-        Some(name) => paragraph(&format!("{name}: {text}"), "  ", options),
-        None => paragraph(&text, "  ", options),
+    let named = |name: &str, policy: &Policy| {
+        Part::Policies(vec![Named { name: name.to_owned(), policy: policy.to_string(), guards: None }])
     };
+    // If the argument was a whole policy rather than a name, only its canonical form is printed.
+    let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
+    let mut parts = vec![
+        Part::Heading(checked.label()),
+        Part::Pictures(delays(&pictures)),
+        named(name.map_or("", String::as_str), &checked.policy),
+    ];
     if let Some(profile) = checked.connection {
-        let text = format!("checked as --for reconnecting: {} is for connections", profile.name());
-        out.push_str(&paragraph(&text, "  ", options));
+        parts.push(Part::Text(format!("checked as --for reconnecting: {} is for connections", profile.name())));
     }
-    out.push_str(&findings_section(&checked.findings, options));
-    if let Some(fixed) = &checked.fixed
-        && !checked.findings.is_empty()
-    {
-        out.push_str(&labeled("fixed", AnsiColor::Green, &fixed.to_string(), options));
-    }
-    out
+    parts.extend(findings(&checked.findings));
+    parts.extend(fixed.map(|policy| named("fixed", policy)));
+    parts
 }
 
-fn log_section(checked: &LogResult, options: RenderOptions) -> String {
+fn log_parts(checked: &LogResult) -> Vec<Part> {
     let log = &checked.log;
     let mut clients: Vec<&str> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
     clients.sort_unstable();
@@ -80,70 +118,42 @@ fn log_section(checked: &LogResult, options: RenderOptions) -> String {
         ),
     };
     let delays = counted(log.entries.len(), "delay");
-    let mut out = paragraph(&format!("{}: {delays}{of}{skipped}", checked.name), "  ", options);
     let policy = match (&checked.policy, log.policies.len()) {
         (Some(policy), _) => format!("compared with: {policy}"),
         (None, 0) => "not compared with a policy; give one to check whether these are its delays".to_owned(),
         (None, count) => format!("not compared with a policy: the log names {count}; give one of them"),
     };
-    out.push_str(&paragraph(&policy, "  ", options));
+    let mut parts = vec![
+        Part::Heading(checked.name.clone()),
+        Part::Text(format!("{}: {delays}{of}{skipped}", checked.name)),
+        Part::Text(policy),
+    ];
     match checked.too_few() {
-        Some(few) => out.push_str(&paragraph(&few.to_string(), "  ", options)),
-        None => out.push_str(&findings_section(&checked.findings, options)),
+        Some(few) => parts.push(Part::Text(few.to_string())),
+        None => parts.extend(findings(&checked.findings)),
     }
-    out
+    parts
 }
 
-fn findings_section(findings: &[Finding], options: RenderOptions) -> String {
+fn findings(findings: &[Finding]) -> Vec<Part> {
     match findings {
-        [] => "no findings\n".to_owned(),
-        _ => findings.iter().map(|finding| finding_section(finding, options)).collect(),
+        [] => vec![Part::Text("no findings".to_owned())],
+        _ => findings.iter().map(|found| Part::Finding(shown(found, true))).collect(),
     }
 }
 
-/// Formats a finding like a compiler diagnostic: title, figures, reason, fix.
-fn finding_section(finding: &Finding, options: RenderOptions) -> String {
-    let rule = finding.rule();
-    let mut out = title(rule, options);
-    for fact in finding.facts() {
-        out.push_str(&paragraph(&format!("  {fact}"), "    ", options));
+/// Returns a finding without its place, with the reason for its rule if `explains`.
+pub(super) fn shown(found: &Finding, explains: bool) -> report::Finding {
+    let rule = found.rule();
+    report::Finding {
+        is_warning: rule.severity() == Severity::Warning,
+        code: rule.code().to_owned(),
+        title: rule.title().to_owned(),
+        facts: found.facts().to_vec(),
+        why: if explains { Some(rule.rationale().to_owned()) } else { None },
+        help: found.suggestion().to_string(),
+        ..report::Finding::default()
     }
-    out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
-    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
-    out
-}
-
-/// Formats the line that begins a finding.
-pub(super) fn title(rule: &Rule, options: RenderOptions) -> String {
-    let color = match rule.severity() {
-        Severity::Warning => AnsiColor::Yellow,
-        _ => AnsiColor::Cyan,
-    };
-    labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), options)
-}
-
-/// Formats a line that begins with a label, in color if enabled.
-fn labeled(label: &str, color: AnsiColor, text: &str, options: RenderOptions) -> String {
-    let lines = paragraph(&format!("{label}: {text}"), "  ", options);
-    let style = options.style(color.on_default().bold());
-    // Lines are wrapped at spaces only, and the label has none.
-    let rest = lines.strip_prefix(label).unwrap_or_default();
-    format!("{style}{label}{style:#}{rest}")
-}
-
-/// Returns the number of findings; `None` if there are none.
-fn summary(warnings: usize, notes: usize) -> Option<String> {
-    let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(count, _)| *count > 0);
-    let counted: Vec<String> = counted.map(|(count, what)| self::counted(count, what)).collect();
-    if counted.is_empty() {
-        return None;
-    }
-    Some(format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
-}
-
-/// Formats the line with which a warning begins.
-pub(super) fn warning(name: &str, title: &str, options: RenderOptions) -> String {
-    labeled(&format!("warning[{name}]"), AnsiColor::Yellow, title, options)
 }
 
 pub(super) fn counted(count: usize, what: &str) -> String {

@@ -217,7 +217,7 @@ impl CheckResult {
 
 impl PolicyResult {
     /// Returns its name, or the policy itself.
-    fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.policy.to_string())
     }
 

@@ -6,7 +6,7 @@ use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::write::to_json;
 use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};
 
-const COLUMNS: [Column; 4] = [
+const COLUMNS: [Column<'_>; 4] = [
     Column::left("code"),
     Column::left("finding"),
     Column::left("severity").optional(),

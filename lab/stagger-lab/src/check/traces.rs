@@ -11,15 +11,16 @@ use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 use stagger_core::text::{Compact, Outside};
+use stagger_report::report::{self, Finding, Part, Table};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::{print, to_json};
-use stagger_terminal::plot::{Column, RenderOptions, paragraph, table};
+use stagger_terminal::plot::RenderOptions;
 use stagger_traces::{Analyzer, DelayFrom, Evidence, FileRead, Report};
 
 use super::TOO_FEW;
-use super::report::{counted, warning};
+use super::report::counted;
 
 /// Output of `stagger check --traces FILE --json`: schema `stagger.traces/1`.
 ///
@@ -52,7 +53,7 @@ pub(crate) fn run(files: &[PathBuf], as_json: bool, term: &Term) -> Result<ExitC
     let printed = if as_json {
         to_json(&Document { schema: "stagger.traces/1", files: names, report: &report })?
     } else {
-        text(&names, &report, RenderOptions::for_screen(&term.stdout, term))
+        shown(&names, &report).text(RenderOptions::for_screen(&term.stdout, term))
     };
     print(printed.as_bytes())?;
     Ok(match too_few(&report) {
@@ -159,35 +160,25 @@ fn unreadable(head: &[u8]) -> Option<&'static str> {
 /// Most findings of a kind, and edges, that are printed.
 const SHOWN: usize = 5;
 
-/// A finding, as it is printed.
-struct Finding {
-    name: &'static str,
-    title: String,
-    facts: Vec<String>,
-    why: &'static str,
-    help: String,
-}
-
-/// Returns the report as text for a terminal.
-pub(super) fn text(files: &[String], report: &Report, options: RenderOptions) -> String {
-    let counts = [counted(report.traces as usize, "trace"), counted(report.spans as usize, "span")].join(", ");
-    let mut out = paragraph(&format!("{}: {counts}", files.join(", ")), "  ", options);
-    out += &edges(report, options);
-    let kinds = [multiplied(report), in_step(report), late(report), hints(report), storms(report)];
-    for findings in &kinds {
-        for finding in findings.iter().take(SHOWN) {
-            out += &section(finding, options);
-        }
-        if findings.len() > SHOWN {
-            out +=
-                &paragraph(&format!("  and {} more of these; --json has all", findings.len() - SHOWN), "  ", options);
+/// Returns the report.
+pub(super) fn shown(files: &[String], found: &Report) -> report::Report {
+    let counts = [counted(found.traces as usize, "trace"), counted(found.spans as usize, "span")].join(", ");
+    let mut parts = vec![Part::Text(format!("{}: {counts}", files.join(", ")))];
+    parts.extend(edges(found));
+    let kinds = [multiplied(found), in_step(found), late(found), hints(found), storms(found)];
+    for mut findings in kinds {
+        let more = findings.len().saturating_sub(SHOWN);
+        findings.truncate(SHOWN);
+        parts.extend(findings.into_iter().map(Part::Finding));
+        if more > 0 {
+            parts.push(Part::Text(format!("and {more} more of these; --json has all")));
         }
     }
-    if report.is_clean() {
-        let clean = match too_few(report) {
+    if found.is_clean() {
+        let clean = match too_few(found) {
             Some(text) => text,
-            None if report.evidence == Evidence::NoRetries => {
-                let text = match report.calls() {
+            None if found.evidence == Evidence::NoRetries => {
+                let text = match found.calls() {
                     1 => "the one call was not repeated".to_owned(),
                     calls => format!("none of the {calls} calls was repeated"),
                 };
@@ -195,41 +186,21 @@ pub(super) fn text(files: &[String], report: &Report, options: RenderOptions) ->
             }
             None => "no findings".to_owned(),
         };
-        out += &paragraph(&clean, "  ", options);
+        parts.push(Part::Text(clean));
     }
-    for note in notes(report) {
-        out += &paragraph(&format!("note: {note}"), "      ", options);
-    }
-    options.glyphs.transliterate(&out).into_owned()
+    parts.extend(notes(found).map(|note| Part::Text(format!("note: {note}"))));
+    report::Report { parts, ..report::Report::default() }
 }
 
-fn section(finding: &Finding, options: RenderOptions) -> String {
-    let mut out = warning(finding.name, &finding.title, options);
-    for fact in &finding.facts {
-        out += &paragraph(&format!("  {fact}"), "    ", options);
-    }
-    out += &paragraph(&format!("  why: {}", finding.why), "    ", options);
-    out + &paragraph(&format!("  help: {}", finding.help), "    ", options)
-}
-
-fn edges(report: &Report, options: RenderOptions) -> String {
-    let columns = [
-        Column::left("caller"),
-        Column::left("callee"),
-        Column::right("calls"),
-        Column::right("attempts"),
-        Column::right("per call"),
-        Column::right("most").optional(),
-        Column::right("caused").optional(),
-    ];
-    let retried: Vec<_> = report.edges.iter().filter(|edge| edge.attempts > edge.calls).collect();
+/// Returns the table of the edges whose calls are repeated.
+fn edges(found: &Report) -> Vec<Part> {
+    let retried: Vec<_> = found.edges.iter().filter(|edge| edge.attempts > edge.calls).collect();
     if retried.is_empty() {
-        return String::new();
+        return Vec::new();
     }
     let rows = retried.iter().take(2 * SHOWN).map(|edge| {
         vec![
-            edge.caller.clone(),
-            edge.callee.clone(),
+            format!("{} → {}", edge.caller, edge.callee),
             edge.calls.to_string(),
             edge.attempts.to_string(),
             format!("{:.2}", edge.amplification()),
@@ -237,11 +208,12 @@ fn edges(report: &Report, options: RenderOptions) -> String {
             edge.caused.to_string(),
         ]
     });
-    let mut out = table(&columns, rows, options);
-    if retried.len() > 2 * SHOWN {
-        out += &paragraph(&format!("and {} more; --json has all", retried.len() - 2 * SHOWN), "  ", options);
-    }
-    out
+    let heads =
+        [("edge", false), ("calls", false), ("attempts", false), ("per call", false), ("most", true), ("caused", true)];
+    let table = Table { title: String::new(), heads: heads.into(), rows: rows.collect(), best: None };
+    let more = retried.len().saturating_sub(2 * SHOWN);
+    let more = if more > 0 { Some(Part::Text(format!("and {more} more; --json has all"))) } else { None };
+    [Part::Table(table)].into_iter().chain(more).collect()
 }
 
 fn multiplied(report: &Report) -> Vec<Finding> {
@@ -253,7 +225,8 @@ fn multiplied(report: &Report) -> Vec<Finding> {
             .collect();
         let guilty = &found.layers[found.guilty.min(found.layers.len().saturating_sub(1))];
         Finding {
-            name: "multiplied",
+            is_warning: true,
+            code: "multiplied".to_owned(),
             title: format!("layers multiply one another: {} attempts of the lowest call", found.product),
             facts: vec![
                 format!("attempts of one call: {}", layers.join(", ")),
@@ -263,8 +236,9 @@ fn multiplied(report: &Report) -> Vec<Finding> {
                     guilty.caller
                 ),
             ],
-            why: "each layer repeats what the layer below it has repeated already",
+            why: Some("each layer repeats what the layer below it has repeated already".to_owned()),
             help: format!("retry in one layer only; begin with {}", guilty.caller),
+            ..Finding::default()
         }
     };
     report.multiplications.iter().filter(|found| !found.layers.is_empty()).map(finding).collect()
@@ -281,7 +255,8 @@ fn in_step(report: &Report) -> Vec<Finding> {
             delay => format!("{} after {from} of the attempt before", rounded(delay)),
         };
         Finding {
-            name: "in-step",
+            is_warning: true,
+            code: "in-step".to_owned(),
             title: format!("{} retries {} in step", found.caller, found.callee),
             facts: vec![format!(
                 "{:.0} % of {} retries with the number {} come {delay}",
@@ -289,8 +264,9 @@ fn in_step(report: &Report) -> Vec<Finding> {
                 found.retries,
                 found.retry
             )],
-            why: "calls that fail together are repeated together",
+            why: Some("calls that fail together are repeated together".to_owned()),
             help: "use full jitter".to_owned(),
+            ..Finding::default()
         }
     };
     report.in_step.iter().map(finding).collect()
@@ -298,7 +274,8 @@ fn in_step(report: &Report) -> Vec<Finding> {
 
 fn late(report: &Report) -> Vec<Finding> {
     let finding = |found: &stagger_traces::LateAttempts| Finding {
-        name: "late",
+        is_warning: true,
+        code: "late".to_owned(),
         title: format!("{} calls {} after its own caller has given up", found.caller, found.callee),
         facts: vec![format!(
             "{} of {}, of which {} are retries",
@@ -306,22 +283,25 @@ fn late(report: &Report) -> Vec<Finding> {
             counted(found.attempts as usize, "attempt"),
             found.retries
         )],
-        why: "the results of these attempts are lost, and their load is not",
+        why: Some("the results of these attempts are lost, and their load is not".to_owned()),
         help: "pass the deadline on, and begin no attempt after it".to_owned(),
+        ..Finding::default()
     };
     report.late.iter().map(finding).collect()
 }
 
 fn hints(report: &Report) -> Vec<Finding> {
     let finding = |found: &stagger_traces::HintsIgnored| Finding {
-        name: "hint-ignored",
+        is_warning: true,
+        code: "hint-ignored".to_owned(),
         title: format!("{} does not wait as long as {} asks it to", found.caller, found.callee),
         facts: vec![format!(
             "{} of {} retries after an answer with Retry-After come before that time",
             found.early, found.hinted
         )],
-        why: "a server that sends Retry-After knows when it has capacity again",
+        why: Some("a server that sends Retry-After knows when it has capacity again".to_owned()),
         help: "wait for at least as long as the server says".to_owned(),
+        ..Finding::default()
     };
     report.hints_ignored.iter().map(finding).collect()
 }
@@ -330,7 +310,8 @@ fn storms(report: &Report) -> Vec<Finding> {
     let finding = |found: &stagger_traces::Storm| {
         let start = UNIX_EPOCH + Duration::from_nanos(found.start_ns);
         Finding {
-            name: "storm",
+            is_warning: true,
+            code: "storm".to_owned(),
             title: format!("more retries than first attempts for {}", rounded(found.length_ns)),
             facts: vec![format!(
                 "from {}: {} retries, and {} first attempts",
@@ -338,15 +319,16 @@ fn storms(report: &Report) -> Vec<Finding> {
                 found.retries,
                 found.first
             )],
-            why: "a server that is overloaded needs fewer requests, and gets more",
+            why: Some("a server that is overloaded needs fewer requests, and gets more".to_owned()),
             help: "limit the retries of all calls together by a budget".to_owned(),
+            ..Finding::default()
         }
     };
     report.storms.iter().map(finding).collect()
 }
 
 /// What is to be known about the figures.
-fn notes(report: &Report) -> Vec<String> {
+fn notes(report: &Report) -> impl Iterator<Item = String> {
     let known = [
         (
             report.traces_split,
@@ -358,7 +340,7 @@ fn notes(report: &Report) -> Vec<String> {
         (report.unknown_values, "values of the files are neither OTLP, nor Tempo's or Jaeger's, and are not read"),
         (report.invalid_spans, "spans have no identifier of their own or of their trace, and are not counted"),
     ];
-    known.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect()
+    known.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}"))
 }
 
 /// Writes a length to three digits.

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use stagger_core::Policy;
 use stagger_lint::advise::rust_code;
-use stagger_report::storm::{Format, rendered};
+use stagger_report::output::Format;
+use stagger_report::storm::report;
 use stagger_sim::Progress;
 use stagger_sim::storm::{
     FirstAttemptSpec, ReconnectReport, ReconnectSpec, RetryAfterSpec, RunFigures, ScenarioSpec, StormReport,
@@ -73,8 +74,8 @@ pub(super) async fn answer(
                 let Some(storm) = race.run(progress)? else { return Ok(Vec::new()) };
                 match format {
                     ExportFormat::Test => Ok(test_code(&race.command(), &policy, &storm).into_bytes()),
-                    ExportFormat::Json => rendered(&storm, Format::Json, &race.command()),
-                    _ => rendered(&storm, Format::Html, &race.command()),
+                    ExportFormat::Json => report(&storm)?.rendered(Format::Json, &race.command()),
+                    _ => report(&storm)?.rendered(Format::Html, &race.command()),
                 }
             });
             run.await?.map_err(|error: CliError| Failure::from(error))?

@@ -7,7 +7,7 @@ use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
-use stagger_report::storm::OutputArgs;
+use stagger_report::output::OutputArgs;
 use stagger_terminal::policy_args::PolicyArgs;
 
 use super::guards::settings_help;

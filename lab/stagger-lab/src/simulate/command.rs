@@ -6,7 +6,10 @@ use std::process::ExitCode;
 
 use stagger_core::Seed;
 use stagger_core::text::Compact;
-use stagger_report::storm::{Interrupt, Outputs, finish, parse_assertions};
+use stagger_report::condition::parse_conditions;
+use stagger_report::output::{Outputs, finish};
+use stagger_report::progress::Interrupt;
+use stagger_report::storm;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
@@ -119,11 +122,12 @@ fn name(found: &ConfigPolicy) -> String {
 /// Runs a scenario, and writes the outputs.
 fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     let plan = Plan::new(request, &args.policy)?;
-    let assertions = parse_assertions(&request.assert, &plan.spec, false)?;
+    let conditions = parse_conditions(&request.assert, &storm::metrics_of(&plan.spec, false))?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
-    let (storm, runs) = simulate(&plan, &seeds(request), &interrupt, term)?;
-    finish(&storm, runs, &interrupt, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
+    let (document, runs) = simulate(&plan, &seeds(request), &interrupt, term)?;
+    let options = RenderOptions::for_screen(&term.stdout, term);
+    finish(|| storm::report(&document), runs, &interrupt, &conditions, outputs, options)
 }
 
 /// Returns the seeds of a request.

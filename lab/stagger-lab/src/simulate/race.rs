@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stagger_core::{Policy, Seed};
-use stagger_report::storm::short_name;
+use stagger_report::parse::short_name;
 use stagger_sim::Progress;
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 use stagger_sim::storm::StormReport;

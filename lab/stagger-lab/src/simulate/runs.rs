@@ -5,7 +5,8 @@ use core::time::Duration;
 use std::thread;
 
 use stagger_core::Seed;
-use stagger_report::storm::{Interrupt, ProgressLine, RunCount};
+use stagger_report::output::RunCount;
+use stagger_report::progress::{Interrupt, ProgressLine};
 use stagger_sim::storm::{RunFigures, StormReport};
 use stagger_sim::{Progress, Sweep};
 use stagger_terminal::output::error::CliError;

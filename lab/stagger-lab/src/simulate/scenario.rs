@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::{Ratio, Seed};
-use stagger_report::storm::{SAMPLED_CLIENTS, parse};
+use stagger_report::parse;
+use stagger_report::storm::SAMPLED_CLIENTS;
 use stagger_sim::outage::{OutageScenarioBuilder, StoreFaults};
 use stagger_sim::reconnect::{FirstAttempt, ReconnectScenarioBuilder, RetryAfter};
 use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};

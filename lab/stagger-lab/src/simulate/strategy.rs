@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stagger_core::Policy;
-use stagger_report::storm::{named_policies, number_duplicates};
+use stagger_report::parse::{named_policies, number_duplicates};
 use stagger_sim::storm::{ScenarioSpec, SweptPart, SweptSetting};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::policy_args::PolicyArgs;

@@ -1,27 +1,55 @@
-//! Parts that `simulate` and `drill` share: comparing policies, assertions and reports.
+//! The report of a storm: several policies in one scenario, simulated or measured.
 //!
-//! Every report is generated from the simulator's document `stagger.storm/1`: tables, CSV, Markdown, HTML and
-//! assertions iterate over the metrics of its scenario, so none of them can differ from the JSON.
+//! It is made from the simulator's document `stagger.storm/1`, over the metrics of its scenario, so no format can differ
+//! from the JSON.
 
-mod assertion;
 mod charts;
-mod html;
+mod conclusion;
+mod figures;
 mod measurements;
 mod outage;
-pub mod parse;
-mod progress;
-mod results;
 #[cfg(test)]
 mod samples;
 mod subject;
-mod summary;
 mod timeline;
-mod write;
 
-pub(crate) use assertion::is_name_of;
-pub use assertion::{Condition, parse_assertions};
-pub use measurements::{unreliable, verdict_on};
-pub use parse::{named_policies, number_duplicates, short_name};
-pub use progress::{Interrupt, ProgressLine};
-pub use timeline::{SAMPLED_CLIENTS, downsample};
-pub use write::{Format, OutputArgs, Outputs, RunCount, csv_text, finish, markdown_text, rendered};
+use stagger_sim::storm::StormReport;
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::to_json;
+
+use self::charts::{active, arrivals, attempts, raster, recovery, trade_off};
+pub use self::figures::metrics_of;
+pub use self::measurements::{unreliable, verdict_on};
+pub use self::timeline::{SAMPLED_CLIENTS, downsample};
+use crate::report::{Part, Report};
+
+/// Returns the report of a storm.
+pub fn report(storm: &StormReport) -> Result<Report, CliError> {
+    let figures = figures::figures(storm);
+    let charts =
+        [arrivals(storm), active(storm), recovery(storm), attempts(storm), raster(storm), trade_off(storm, &figures)];
+    let mut charts = charts.into_iter().flatten().map(Part::Chart);
+    // The picture that shows most comes before the figures.
+    let mut parts: Vec<Part> = [Part::Scenario].into_iter().chain(charts.next()).collect();
+    parts.extend([
+        Part::Figures,
+        Part::Policies(figures::policies(storm)),
+        Part::Answer,
+        Part::Notes("How it was measured", measurements::measurements(storm)),
+    ]);
+    parts.extend(charts);
+    Ok(Report {
+        heading: if measurements::is_measured(storm) {
+            "Retry storm, measured and simulated"
+        } else {
+            "Retry storm, simulated"
+        },
+        scenario: figures::describe(storm),
+        seeds: figures::seeds(storm),
+        answer: [conclusion::conclusion(storm, &figures), measurements::agreements(storm)].concat(),
+        warnings: measurements::unreliable_runs(storm),
+        parts,
+        document: to_json(storm)?,
+        figures,
+    })
+}

@@ -1,15 +1,12 @@
 //! What the figures of outages show: verdicts and their causes, and the thresholds of a sweep.
 
-use core::time::Duration;
-
 use stagger_sim::storm::{
     OutageReport, OutageSpec, RunFigures, ScenarioSpec, StormReport, StrategyReport, SweptPart, VerdictKind,
 };
-use stagger_terminal::plan::brief;
 use stagger_terminal::plot::Unit;
 
-use super::results::Results;
 use super::subject::name_of_curve;
+use crate::report::seconds;
 
 /// The runs of one strategy.
 struct Runs<'a> {
@@ -26,13 +23,13 @@ const NO_RETRIES: f64 = 1.005;
 
 /// Returns the thresholds of a sweep, or else the verdict of each strategy, and why some are down: only as far as the
 /// figures show it.
-pub(super) fn conclusion(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
-    let thresholds = thresholds(storm, results);
+pub(super) fn conclusion(storm: &StormReport) -> Vec<String> {
+    let thresholds = thresholds(storm);
     if !thresholds.is_empty() {
         return thresholds;
     }
-    let strategies: Vec<Runs<'_>> = results
-        .rows
+    let strategies: Vec<Runs<'_>> = storm
+        .strategies
         .iter()
         .filter_map(|row| {
             let ScenarioSpec::Outage(spec) = storm.scenario_of(row) else { return None };
@@ -205,21 +202,17 @@ const fn predicate(verdict: VerdictKind) -> &'static str {
     }
 }
 
-fn seconds(seconds: f64) -> String {
-    brief(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
-}
-
 /// Fewer values than these are no sweep that could show a threshold.
 const LEAST_VALUES: usize = 3;
 
 /// Returns a sentence for each curve of a sweep over the scenario of an outage: up to which value the system recovers,
 /// and from which on it does not.
-fn thresholds(storm: &StormReport, results: &Results<'_>) -> Vec<String> {
+fn thresholds(storm: &StormReport) -> Vec<String> {
     let ScenarioSpec::Outage(_) = &storm.scenario else {
         return Vec::new();
     };
     let mut curves: Vec<Curve<'_>> = Vec::new();
-    for row in &results.rows {
+    for row in &storm.strategies {
         let Some(swept) = row.swept.last().filter(|swept| swept.of == SweptPart::Scenario) else {
             return Vec::new();
         };
@@ -388,7 +381,7 @@ mod tests {
                 .with_strategy(format!("ours, rate={rate}"), &Policy::DEFAULT, runs.collect::<Vec<_>>())
                 .with_swept((&scenario).into(), swept);
         }
-        thresholds(&storm, &Results::from_storm(&storm))
+        thresholds(&storm)
     }
 
     #[test]

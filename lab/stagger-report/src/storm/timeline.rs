@@ -1,6 +1,6 @@
 //! Time series of a run, and fewer points of them for a picture.
 
-use stagger_sim::storm::RunFigures;
+use stagger_sim::storm::{RunFigures, StormReport};
 use stagger_terminal::plot::Point;
 
 /// Number of clients whose attempts are all recorded, for a chart.
@@ -46,6 +46,14 @@ impl Timeline {
         });
         (bins.count() + 1) as f64 * self.bin_s
     }
+}
+
+/// Returns the time by which every strategy has made this share of its attempts; 0 if there are none.
+pub(super) fn end_time(storm: &StormReport, share: f64) -> f64 {
+    let runs = storm.strategies.iter().filter_map(|strategy| strategy.runs.first());
+    runs.filter_map(|run| Timeline::from_figures(&run.figures))
+        .map(|timeline| timeline.time_of_share(share))
+        .fold(0.0, f64::max)
 }
 
 /// Returns the bins of a series up to a time as points, at the start of each bin. If there are too many bins, returns

@@ -24,7 +24,7 @@ fn json(args: &[&str]) -> Value {
 #[test]
 fn the_policy_is_printed_with_the_reasons() {
     let text = said(advise(&["--for", "far", "--idempotent", "key", "--deadline", "5s"]).env("COLUMNS", "100"));
-    assert!(text.starts_with("retry with this policy:\n  exponential base=200ms cap=10s "), "{text}");
+    assert!(text.starts_with("retry with exponential base=200ms cap=10s "), "{text}");
     assert!(text.contains("\n  idempotent key: "), "{text}");
     assert!(text.contains("\n  transient not specified: "), "{text}");
     assert!(text.contains("\n  deadline 5s: "), "{text}");
@@ -60,7 +60,7 @@ fn a_fleet_gets_the_pareto_optimal_policies() {
     let [best] = best[..] else { panic!("{best:?}") };
     assert_eq!(best["policy"], document["policy"]["line"]);
     let text = said(advise(&FLEET).env("COLUMNS", "160"));
-    let rows = text.lines().filter(|line| line.contains(" spread=") && line.contains("%  ")).count();
+    let rows = text.lines().filter(|line| line.contains(" spread=") && line.ends_with('%')).count();
     assert_eq!(rows, candidates.len(), "{text}");
     assert_eq!(text.matches("\n=> ").count(), 1, "{text}");
 }
@@ -77,7 +77,11 @@ fn recommended_guards_are_part_of_the_code() {
     assert!(toml.contains(&format!("\n# with guards in each process: {guards}\n")), "{toml}");
     assert!(rust.starts_with("Retrier::new(policy!(") && rust.contains(")).b"), "{rust}");
     let text = said(advise(&calls).env("COLUMNS", "100"));
-    assert!(text.contains(&format!("guarded in each process by {guards}")) && text.contains(rust), "{text}");
+    assert!(
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&format!("guarded in each process by {guards}"))
+            && text.contains(rust),
+        "{text}"
+    );
 }
 
 /// Runs a printed command with `--json`, and returns the runs of each row.

@@ -76,7 +76,7 @@ fn a_run_whose_timers_were_late_has_no_verdict() {
     // Any delay of a timer is more than a twentieth of two milliseconds.
     let args = ["--timeout=2ms", "--service=1ms", "--horizon=900ms", "--assert", "agrees=yes"];
     let seen = see(&mut drill(&args));
-    seen.exits(1).says("assertion failed: agrees=yes: agrees is not known for one, measured");
+    seen.exits(1).says("assertion failed: agrees=yes: agrees is unknown for one, measured");
     for part in [
         "one: no verdict, because the run is unreliable: ",
         "unreliable: one: the machine, rather than the policy, may have shaped this run: ",

@@ -97,23 +97,6 @@ fn the_csv_has_every_metric_of_every_scenario() {
     }
 }
 
-#[test]
-fn the_time_series_add_up_to_the_metrics() {
-    let document = json(&said(&mut single(&["--json"])));
-    let series = said(&mut single(&["--csv-series"]));
-    for strategy in 0..2 {
-        let name = document["strategies"][strategy]["name"].as_str().unwrap();
-        let lines = series.lines().map(|line| line.split(',').collect::<Vec<_>>()).filter(|line| line[0] == name);
-        let (mut attempts, mut connected) = (0, 0);
-        for line in lines {
-            attempts += line[3].parse::<u64>().unwrap();
-            connected += line[4].parse::<u64>().unwrap();
-        }
-        let figures = figures(&document, strategy);
-        assert_eq!((&figures["attempts"], &figures["connected"]), (&attempts.into(), &connected.into()));
-    }
-}
-
 /// Returns the cells of the table of a section, without its header.
 fn table(page: &Document<'_>, title: &str) -> Vec<Vec<String>> {
     let heading = |node: &roxmltree::Node<'_, '_>| node.has_tag_name("h2") && node.text() == Some(title);

@@ -10,4 +10,4 @@ pub(super) use notes::Note;
 pub use policies::ConfigPolicy;
 pub(crate) use policies::policies_of;
 pub(super) use read::{FileResult, UnusedFlag};
-pub(super) use report::{Detail, Shown, section, shown};
+pub(super) use report::{Detail, parts};

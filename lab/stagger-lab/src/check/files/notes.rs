@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use stagger_config::{Remark, RemarkKind, Span};
 use stagger_lint::config::ConfigFile;
-use stagger_terminal::plot::{RenderOptions, paragraph};
+use stagger_report::report::Part;
 
 /// Places of equal notes that are shown.
 const SHOWN: usize = 10;
@@ -70,17 +70,16 @@ pub(super) fn notes(config: &ConfigFile) -> Vec<Note<'_>> {
     found
 }
 
-/// Formats the notes of some kinds about a file.
-pub(super) fn section(notes: &[Note<'_>], kinds: &[NoteKind], options: RenderOptions) -> String {
-    let part = |kind: &NoteKind| {
-        let lines = lines(notes.iter().filter(|note| note.kind == *kind), options);
-        if lines.is_empty() { lines } else { format!("{}\n{lines}", kind.title()) }
+/// Returns the notes of some kinds about a file: one for each text and field, with all its places.
+pub(super) fn parts(notes: &[Note<'_>], kinds: &[NoteKind]) -> Vec<Part> {
+    let list = |kind: &NoteKind| {
+        let lines = lines(notes.iter().filter(|note| note.kind == *kind));
+        if lines.is_empty() { None } else { Some(Part::List(kind.title(), lines)) }
     };
-    kinds.iter().map(part).collect()
+    kinds.iter().filter_map(list).collect()
 }
 
-/// Formats a line for each text and field, with all its places.
-fn lines<'a>(notes: impl Iterator<Item = &'a Note<'a>>, options: RenderOptions) -> String {
+fn lines<'a>(notes: impl Iterator<Item = &'a Note<'a>>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<Span>)> = Vec::new();
     let mut positions = HashMap::new();
     for note in notes {
@@ -96,7 +95,7 @@ fn lines<'a>(notes: impl Iterator<Item = &'a Note<'a>>, options: RenderOptions) 
         let places = places.collect::<Vec<_>>().join(", ");
         let more = spans.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
-        paragraph(&format!("  {places}{more}: {text}"), "    ", options)
+        format!("{places}{more}: {text}")
     };
     groups.iter().map(line).collect()
 }

@@ -1,16 +1,17 @@
-//! The findings of a file with its lines, for a terminal and for a page.
+//! The findings of a file with its lines.
 
 use std::collections::HashSet;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
-use stagger_lint::{FileFinding, Finding, Fix, Place};
+use stagger_lint::{FileFinding, Fix, Place};
+use stagger_report::report::{Finding, Part};
 use stagger_terminal::output::outside::path_shown;
-use stagger_terminal::plot::{Glyphs, RenderOptions, paragraph};
+use stagger_terminal::plot::RenderOptions;
 
 use super::notes::{self, NoteKind};
 use super::read::{FileResult, UnusedFlag};
-use crate::check::report::title;
+use crate::check::report::shown;
 
 /// How much is shown of what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,30 +26,30 @@ const MAX_WIDTH: u16 = 140;
 /// A line with more bytes, such as a whole document, is not shown as a difference.
 const LONG_LINE: usize = 400;
 
-/// Formats the findings of a file, and what else was read. `explained` has the codes of the rules whose reason
-/// has been printed.
-pub(crate) fn section(
+/// Returns the findings of a file, and what else was read. `explained` has the codes of the rules whose reason has been
+/// told.
+pub(crate) fn parts(
     checked: &FileResult,
     explained: &mut HashSet<&'static str>,
     detail: Detail,
     options: RenderOptions,
-) -> String {
-    let mut out = paragraph(&format!("{}: {}", checked.name, checked.kind), "  ", options);
+) -> Vec<Part> {
+    let mut parts =
+        vec![Part::Heading(checked.name.clone()), Part::Text(format!("{}: {}", checked.name, checked.kind))];
     if checked.findings.is_empty() {
-        out.push_str("no findings\n");
+        parts.push(Part::Text("no findings".to_owned()));
     }
     for group in groups(checked) {
-        out.push_str(&finding(group[0], checked, explained, options));
-        out.push_str(&others(&group[1..], options));
+        parts.push(Part::Finding(finding(&group, checked, explained, options)));
     }
-    out.push_str(&unused(&checked.unused, options));
+    parts.extend(unused(&checked.unused));
     // What has not been read may refute the findings.
     let kinds: &[NoteKind] = match detail {
         Detail::Findings => &[NoteKind::NotRead],
         Detail::All => &[NoteKind::NotRead, NoteKind::Unmapped, NoteKind::Fact],
     };
-    out.push_str(&notes::section(&checked.notes(), kinds, options));
-    out
+    parts.extend(notes::parts(&checked.notes(), kinds));
+    parts
 }
 
 /// Returns the findings, those that differ only in their place together.
@@ -63,53 +64,19 @@ fn groups(checked: &FileResult) -> Vec<Vec<&FileFinding>> {
     groups
 }
 
-/// A finding with its parts as text.
-pub(crate) struct Shown<'a> {
-    pub(crate) finding: &'a Finding,
-    /// The line of its place, with the text underlined.
-    pub(crate) source: String,
-    /// The edits of its fix as a difference.
-    pub(crate) change: String,
-    /// The other places with the same finding, in a sentence.
-    pub(crate) others: String,
-}
-
-/// Returns the findings of a file for a page.
-pub(crate) fn shown(checked: &FileResult) -> Vec<Shown<'_>> {
-    let options = RenderOptions { columns: MAX_WIDTH, glyphs: Glyphs::Unicode, color: false };
-    let groups = groups(checked).into_iter().map(|group| {
-        let first = group[0];
-        let mut shown = Shown {
-            finding: first.finding(),
-            source: String::new(),
-            change: String::new(),
-            others: others(&group[1..], options),
-        };
-        if let Some(place) = first.place() {
-            shown.source = source(checked, place, options);
-        }
-        if let Some(fix) = first.fix() {
-            shown.change = change(fix, checked.text(), options);
-        }
-        shown
-    });
-    groups.collect()
-}
-
 /// Says which context flags change nothing in this file.
-fn unused(flags: &[UnusedFlag], options: RenderOptions) -> String {
-    let mut out = String::new();
-    for same in flags.chunk_by(|one, other| one.reason == other.reason) {
+fn unused(flags: &[UnusedFlag]) -> Vec<Part> {
+    let same = flags.chunk_by(|one, other| one.reason == other.reason);
+    let note = |same: &[UnusedFlag]| {
         let names: Vec<_> = same.iter().map(|flag| format!("--{}", flag.name)).collect();
         let verb = if names.len() == 1 { "has" } else { "have" };
-        let text = format!("note: {} {verb} no effect on this file: {}", names.join(", "), same[0].reason);
-        out.push_str(&paragraph(&text, "      ", options));
-    }
-    out
+        Part::Text(format!("note: {} {verb} no effect on this file: {}", names.join(", "), same[0].reason))
+    };
+    same.map(note).collect()
 }
 
 /// Names the other places of a finding.
-fn others(group: &[&FileFinding], options: RenderOptions) -> String {
+fn others(group: &[&FileFinding]) -> String {
     const SHOWN: usize = 10;
     let places: Vec<_> = group.iter().filter_map(|found| found.place()).map(|place| place.to_string()).collect();
     if places.is_empty() {
@@ -117,33 +84,27 @@ fn others(group: &[&FileFinding], options: RenderOptions) -> String {
     }
     let more = places.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
-    paragraph(&format!("  the same at {}{more}", places[..places.len().min(SHOWN)].join(", ")), "    ", options)
+    format!("the same at {}{more}", places[..places.len().min(SHOWN)].join(", "))
 }
 
-/// Formats a finding like a compiler diagnostic: title, place, figures, reason, fix.
+/// Returns the findings of a group, with the place and the fix of the first.
 fn finding(
-    found: &FileFinding,
+    group: &[&FileFinding],
     checked: &FileResult,
     explained: &mut HashSet<&'static str>,
     options: RenderOptions,
-) -> String {
-    let finding = found.finding();
-    let rule = finding.rule();
-    let mut out = title(rule, options);
+) -> Finding {
+    let (found, rest) = (group[0], &group[1..]);
+    let explains = explained.insert(found.finding().rule().code());
+    let mut finding = shown(found.finding(), explains);
     if let Some(place) = found.place() {
-        out.push_str(&source(checked, place, options));
+        finding.source = source(checked, place, options);
     }
-    for fact in finding.facts() {
-        out.push_str(&paragraph(&format!("  {fact}"), "    ", options));
-    }
-    if explained.insert(rule.code()) {
-        out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
-    }
-    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
     if let Some(fix) = found.fix() {
-        out.push_str(&change(fix, checked.text(), options));
+        finding.change = change(fix, checked.text(), options);
     }
-    out
+    finding.others = others(rest);
+    finding
 }
 
 /// Formats the line of a place with its text underlined.

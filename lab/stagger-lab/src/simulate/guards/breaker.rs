@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stagger_core::breaker::{CircuitBreaker, Window};
 use stagger_core::{Policy, Seed};
-use stagger_report::storm::parse;
+use stagger_report::parse;
 
 use super::words::{Words, count, ratio};
 use super::{AddGuard, Kind};

@@ -7,7 +7,7 @@ use stagger_core::budget::{
     WindowBuilder,
 };
 use stagger_core::{Guard, Ratio, Seed};
-use stagger_report::storm::parse;
+use stagger_report::parse;
 
 use super::words::{Words, count, ratio, refill};
 use super::{AddGuard, Kind};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stagger_core::quiet::{QuietPeriod, QuietPeriodBuilder, QuietTrigger};
-use stagger_report::storm::parse;
+use stagger_report::parse;
 
 use super::words::{Words, count};
 use super::{AddGuard, Kind};

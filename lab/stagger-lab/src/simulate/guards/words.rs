@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::Ratio;
 use stagger_core::text::{nearest, parse_number};
-use stagger_report::storm::parse;
+use stagger_report::parse;
 
 /// The settings of one guard, as text. The guard takes out those that it has.
 #[derive(Debug)]

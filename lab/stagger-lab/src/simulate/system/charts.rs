@@ -1,14 +1,13 @@
 //! Pictures of a system: its graph, its course over time, and the map of `--frontier`.
 
-use stagger_report::metric::share;
-use stagger_report::page::Chart;
+use stagger_report::report::{Chart, share};
 use stagger_report::storm::downsample;
 use stagger_terminal::plot::svg::{Graph, GraphLink, GraphNode, HeatMap};
 use stagger_terminal::plot::{Axis, Figure, Hue, RenderOptions, Series, Shape, Span, Unit, paragraph};
 
 use super::document::Document;
-use super::figures::mean;
 use super::find::FrontierEntry;
+use super::report::mean;
 
 /// Maximum number of intervals of a line.
 const RESOLUTION: usize = 500;

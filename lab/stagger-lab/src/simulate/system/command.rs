@@ -5,20 +5,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use stagger_core::Seed;
-use stagger_report::metric::{failures, parse_conditions};
-use stagger_report::storm::{Condition, Interrupt, Outputs};
+use stagger_report::condition::{Condition, parse_conditions};
+use stagger_report::output::{Outputs, RunCount, finish};
+use stagger_report::progress::Interrupt;
 use stagger_sim::system::{System, SystemFigures, SystemFile};
 use stagger_sim::{Progress, Sweep};
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
 use stagger_terminal::output::terminal::Term;
-use stagger_terminal::output::write::say;
 use stagger_terminal::plot::RenderOptions;
 
 use super::document::Document;
-use super::figures::metrics;
 use super::find::{frontier, search};
-use super::write::write;
+use super::report::{figures, report};
 use crate::simulate::args::SimulateArgs;
 use crate::simulate::incident::Incident;
 use crate::simulate::runs::with_progress;
@@ -50,11 +49,6 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let interrupt = Interrupt::install()?;
     let runs = simulate(file.system(), &seeds, &interrupt, term);
     let mut document = Document::new(name, file.system(), runs.iter().map(|(seed, figures)| (*seed, figures)));
-    let (planned, finished) = (seeds.len(), document.runs.len());
-    if finished == 0 {
-        say("interrupted before any run finished; nothing was written");
-        return Ok(ExitCode::from(interrupt.exit_status()));
-    }
     let progress = Progress::new();
     let given = (first, args.seeds);
     if let Some(text) = &args.find {
@@ -65,15 +59,9 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
         document.frontier =
             with_progress(&progress, "mapping", &interrupt, term, || frontier(&file, text, given, &progress))?;
     }
-    write(&document, outputs, RenderOptions::for_screen(&term.stdout, term))?;
-    let of_run = |run| failures(&metrics(&document, run), &conditions, &format!("with seed {}", run.seed));
-    let failures: Vec<_> = document.runs.iter().flat_map(of_run).collect();
-    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
-    if finished < planned || interrupt.is_requested() {
-        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
-        return Ok(ExitCode::from(interrupt.exit_status()));
-    }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let runs = RunCount { planned: seeds.len(), finished: document.runs.len() };
+    let options = RenderOptions::for_screen(&term.stdout, term);
+    finish(|| report(&document), runs, &interrupt, &conditions, outputs, options)
 }
 
 /// Reads the file of a system.
@@ -110,7 +98,6 @@ fn simulate(system: &System, seeds: &[Seed], interrupt: &Interrupt, term: &Term)
 }
 
 /// Parses the values of `--assert` for this system, the names of whose figures do not depend on the run.
-fn conditions(lists: &[String], system: &System) -> Result<Vec<(String, Condition)>, CliError> {
-    let document = Document::without_runs(system);
-    parse_conditions(lists, &document.runs.first().map(|run| metrics(&document, run)).unwrap_or_default())
+fn conditions(lists: &[String], system: &System) -> Result<Vec<Condition>, CliError> {
+    parse_conditions(lists, &figures(&Document::without_runs(system)).metrics)
 }

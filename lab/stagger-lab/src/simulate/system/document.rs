@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use stagger_core::Seed;
-use stagger_report::metric::VerdictEntry;
 use stagger_sim::TimeSeries;
 use stagger_sim::outage::Verdict;
 use stagger_sim::storm::VerdictKind;
@@ -94,7 +93,8 @@ pub(crate) struct RunEntry {
     /// The seed.
     pub(super) seed: u64,
     /// Whether the system survived.
-    pub(super) verdict: VerdictEntry,
+    #[cfg_attr(test, schemars(schema_with = "stagger_report::report::verdict_schema"))]
+    pub(super) verdict: VerdictKind,
     /// Whether it is down at the end of the run, and stays down; null if that is not decided.
     pub(super) metastable: Option<bool>,
     /// End of the run: later than the horizon if that was too short to decide.
@@ -245,7 +245,7 @@ impl RunEntry {
         });
         Self {
             seed: seed.get(),
-            verdict: VerdictKind::from(figures.verdict()).into(),
+            verdict: figures.verdict().into(),
             metastable: (figures.verdict() != Verdict::NotDecided).then(|| figures.is_metastable()),
             horizon_s: seconds,
             down_before_fault: figures.was_down_before_fault(),

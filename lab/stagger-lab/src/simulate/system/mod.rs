@@ -3,8 +3,7 @@
 mod charts;
 mod command;
 mod document;
-mod figures;
 mod find;
-mod write;
+mod report;
 
 pub(super) use command::run;

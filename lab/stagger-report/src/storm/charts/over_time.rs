@@ -7,9 +7,8 @@ use super::common::{
     RESOLUTION, RESOLUTION_OF_MANY, ROWS, SHOWN_SHARE, Shown, by_policy, first_runs, limited_rows, line, of_one_policy,
     simulated_line, with_limit_note,
 };
-use crate::page::Chart;
-use crate::storm::summary::end_time;
-use crate::storm::timeline::{Timeline, downsample, resample};
+use crate::report::Chart;
+use crate::storm::timeline::{Timeline, downsample, end_time, resample};
 
 /// Returns the chart of arrivals over time, one figure per policy, all on the same scale.
 pub(crate) fn arrivals(storm: &StormReport) -> Option<Chart> {

@@ -4,8 +4,8 @@ use stagger_sim::storm::{RunFigures, StormReport};
 use stagger_terminal::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Unit};
 
 use super::common::{ROWS, SHOWN_SHARE, Shown, by_policy, first_runs, line, of_one_policy};
-use crate::page::Chart;
-use crate::storm::summary::end_time;
+use crate::report::Chart;
+use crate::storm::timeline::end_time;
 
 /// Returns the chart of attempts per client, one figure per policy, all on the same scale.
 pub(crate) fn attempts(storm: &StormReport) -> Option<Chart> {

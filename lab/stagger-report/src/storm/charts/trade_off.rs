@@ -4,12 +4,12 @@ use stagger_sim::storm::{Metric, MetricValue, RunReport, ScenarioSpec, StormRepo
 use stagger_terminal::plot::{Axis, Figure, Point, Series, Shape};
 
 use super::common::{line, simulated_line};
-use crate::page::Chart;
-use crate::storm::results::{Results, unit};
+use crate::report::{Chart, Figures};
+use crate::storm::figures::unit;
 use crate::storm::subject::{name_of_curve, subjects};
 
 /// Returns the chart of server load against client recovery time, one point per run.
-pub(crate) fn trade_off(storm: &StormReport, results: &Results<'_>) -> Option<Chart> {
+pub(crate) fn trade_off(storm: &StormReport, figures: &Figures) -> Option<Chart> {
     let (cost, time) = axes(&storm.scenario)?;
     let value = |metric: &Metric, run: &RunReport| metric.value(&run.figures).map(MetricValue::as_f64);
     let points = |row: &StrategyReport| -> Vec<Point> {
@@ -40,8 +40,8 @@ pub(crate) fn trade_off(storm: &StormReport, results: &Results<'_>) -> Option<Ch
     series
         .extend(families.iter().enumerate().map(|(nth, (name, curve))| line(name, nth, Shape::Points(curve.clone()))));
     series.extend(simulations.into_iter().map(|(nth, points)| simulated_line(nth, Shape::Points(points))));
-    let columns = [results.column(time), results.column(cost)];
-    let row = |(at, row): (usize, &&StrategyReport)| {
+    let columns = [figures.of(time.key), figures.of(cost.key)];
+    let row = |(at, row): (usize, &StrategyReport)| {
         [row.name.clone()].into_iter().chain(columns.iter().map(|column| column[at].text.clone())).collect()
     };
     Some(Chart {
@@ -60,7 +60,7 @@ pub(crate) fn trade_off(storm: &StormReport, results: &Results<'_>) -> Option<Ch
         }],
         logarithmic: Vec::new(),
         heads: vec!["policy".to_owned(), time.heading.to_owned(), cost.heading.to_owned()],
-        rows: results.rows.iter().enumerate().map(row).collect(),
+        rows: storm.strategies.iter().enumerate().map(row).collect(),
     })
 }
 

@@ -1,55 +1,109 @@
-//! The figures of a system as assertions, tables and sentences have them.
+//! The report of a system: its figures, its tables and its sentences.
 
-use stagger_report::metric::{Metric, VerdictEntry, seconds, share};
-use stagger_sim::storm::Quantity;
+use stagger_report::report::{Figures, Metric, Named, Part, Report, Row, Run, Table, seconds, share};
+use stagger_sim::storm::{MetricValue, Quantity, VerdictKind};
+use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::write::to_json;
 use stagger_terminal::plot::Unit;
 
+use super::charts::{charts, graph, map, picture};
 use super::document::{Document, EdgeEntry, RunEntry, ServiceEntry};
 use super::find::SearchEntry;
 
-/// Returns the figures of a run: of the system, of the services as `NAME.figure`, and of the edges as `FROM/TO.figure`.
-pub(super) fn metrics(document: &Document, run: &RunEntry) -> Vec<Metric> {
+/// Returns the report.
+pub(super) fn report(document: &Document) -> Result<Report, CliError> {
+    let named = |edge: &EdgeEntry| Named {
+        name: format!("{} to {}", edge.from, edge.to),
+        policy: edge.policy.clone(),
+        guards: None,
+    };
+    let mut parts = vec![
+        Part::Scenario,
+        Part::Graph(graph(document)),
+        Part::Table(edges(document)),
+        Part::Table(services(document)),
+    ];
+    if let Some(run) = document.runs.first() {
+        let floats = |counts: &[u64]| counts.iter().map(|&count| count as f64).collect();
+        parts.push(Part::Curves(vec![("requests", floats(&run.requests)), ("served", floats(&run.goodput))]));
+    }
+    parts.push(Part::Answer);
+    if let Some(frontier) = &document.frontier {
+        let drawn = frontier.clone();
+        parts.push(Part::Map(picture(frontier), Box::new(move |options| map(&drawn, options))));
+    }
+    parts.extend(charts(document).into_iter().map(Part::Chart));
+    parts.push(Part::Policies(document.system.edges.iter().map(named).collect()));
+    Ok(Report {
+        heading: "System of services, simulated",
+        scenario: describe(document),
+        seeds: seeds(document),
+        answer: conclusions(document),
+        warnings: Vec::new(),
+        figures: figures(document),
+        parts,
+        document: to_json(document)?,
+    })
+}
+
+/// Returns the figures of all runs: of the system, of the services as `NAME.figure`, and of the edges as
+/// `FROM/TO.figure`.
+pub(super) fn figures(document: &Document) -> Figures {
+    let runs = document.runs.iter().map(|run| Run {
+        labels: vec![run.seed.to_string()],
+        whose: format!("with seed {}", run.seed),
+        values: values(document, run).into_iter().map(|(.., value)| value).collect(),
+        absent: if run.verdict == VerdictKind::NotDecided { Some("not decided") } else { None },
+    });
+    let row = Row { name: document.file.clone(), is_asserted: true, runs: runs.collect(), ..Row::default() };
+    let metrics = document.runs.first().map(|run| values(document, run)).unwrap_or_default();
+    let metrics = metrics.into_iter().map(|(key, quantity, _)| Metric::detail(key, quantity)).collect();
+    Figures { metrics, rows: vec![row], labels: &["seed"], curve: "" }
+}
+
+/// Returns the figures of a run, each with its name.
+fn values(document: &Document, run: &RunEntry) -> Vec<(String, Quantity, Option<MetricValue>)> {
+    use MetricValue::{Integer, Real};
     use Quantity::{Bool, Count, Number, Ratio, Seconds, Verdict};
-    let verdict = VerdictEntry::ALL.iter().position(|(_, verdict)| *verdict == run.verdict);
-    let mut all: Vec<(String, Quantity, Option<f64>)> = [
-        ("verdict", Verdict, verdict.map(|position| position as f64)),
-        ("metastable", Bool, run.metastable.map(|is_down| f64::from(u8::from(is_down)))),
-        ("down_before_fault", Bool, Some(f64::from(u8::from(run.down_before_fault)))),
-        ("fell_at_s", Seconds, run.fell_at_s),
-        ("recovery_s", Seconds, run.recovery_s),
-        ("success_ratio", Ratio, Some(run.success_ratio)),
-        ("served_in_the_end_ratio", Ratio, Some(run.served_in_the_end_ratio)),
-        ("latency_p50_s", Seconds, run.latency_p50_s),
-        ("latency_p99_s", Seconds, run.latency_p99_s),
-        ("success_ratio_during_fault", Ratio, Some(run.success_ratio_during_fault)),
-        ("final_success_ratio", Ratio, Some(run.final_success_ratio)),
-        ("amplification", Number, Some(run.amplification)),
+    let mut all: Vec<(String, Quantity, Option<MetricValue>)> = [
+        ("verdict", Verdict, Some(MetricValue::Verdict(run.verdict))),
+        ("metastable", Bool, run.metastable.map(MetricValue::Bool)),
+        ("down_before_fault", Bool, Some(MetricValue::Bool(run.down_before_fault))),
+        ("fell_at_s", Seconds, run.fell_at_s.map(Real)),
+        ("recovery_s", Seconds, run.recovery_s.map(Real)),
+        ("success_ratio", Ratio, Some(Real(run.success_ratio))),
+        ("served_in_the_end_ratio", Ratio, Some(Real(run.served_in_the_end_ratio))),
+        ("latency_p50_s", Seconds, run.latency_p50_s.map(Real)),
+        ("latency_p99_s", Seconds, run.latency_p99_s.map(Real)),
+        ("success_ratio_during_fault", Ratio, Some(Real(run.success_ratio_during_fault))),
+        ("final_success_ratio", Ratio, Some(Real(run.final_success_ratio))),
+        ("amplification", Number, Some(Real(run.amplification))),
     ]
     .map(|(key, quantity, value)| (key.to_owned(), quantity, value))
     .into();
     for (service, of) in document.system.services.iter().zip(&run.services) {
         let figures = [
-            ("throughput", Number, of.throughput),
-            ("goodput", Number, of.goodput),
-            ("wasted_ratio", Ratio, of.wasted_ratio),
-            ("refused", Count, of.refused as f64),
-            ("dropped", Count, of.dropped as f64),
-            ("peak", Count, f64::from(of.peak)),
+            ("throughput", Number, Real(of.throughput)),
+            ("goodput", Number, Real(of.goodput)),
+            ("wasted_ratio", Ratio, Real(of.wasted_ratio)),
+            ("refused", Count, Integer(of.refused)),
+            ("dropped", Count, Integer(of.dropped)),
+            ("peak", Count, Integer(of.peak.into())),
         ];
         let figures = figures.map(|(key, quantity, value)| (format!("{}.{key}", service.name), quantity, Some(value)));
         all.extend(figures);
     }
     for (edge, of) in document.system.edges.iter().zip(&run.edges) {
         let figures = [
-            ("attempts_per_request", Number, of.attempts_per_request),
-            ("attempts_per_request_during_fault", Number, of.attempts_per_request_during_fault),
-            ("timed_out", Count, of.timed_out as f64),
-            ("cached", Count, of.cached as f64),
+            ("attempts_per_request", Number, Real(of.attempts_per_request)),
+            ("attempts_per_request_during_fault", Number, Real(of.attempts_per_request_during_fault)),
+            ("timed_out", Count, Integer(of.timed_out)),
+            ("cached", Count, Integer(of.cached)),
         ];
         let name = format!("{}/{}", edge.from, edge.to);
         all.extend(figures.map(|(key, quantity, value)| (format!("{name}.{key}"), quantity, Some(value))));
     }
-    all.into_iter().map(|(key, quantity, value)| Metric { key, quantity, value }).collect()
+    all
 }
 
 /// Returns the mean of a figure over the runs; `None` if it does not exist for at least one of them.
@@ -59,19 +113,6 @@ where
 {
     let sum: Option<f64> = runs.iter().map(|run| of(run).into()).sum();
     if runs.is_empty() { None } else { Some(sum? / runs.len() as f64) }
-}
-
-/// A table of figures: headings, and rows of texts. The first column is a name.
-pub(super) struct Table {
-    pub(super) title: &'static str,
-    /// Each with whether it is dropped from a narrow table.
-    pub(super) heads: Vec<(&'static str, bool)>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-/// Returns the tables of a document: edges and services.
-pub(super) fn tables(document: &Document) -> [Table; 2] {
-    [edges(document), services(document)]
 }
 
 fn edges(document: &Document) -> Table {
@@ -104,7 +145,7 @@ fn edges(document: &Document) -> Table {
     if has_cache {
         heads.push(("from cache", true));
     }
-    Table { title: "Edges", heads, rows: rows.collect() }
+    Table { title: String::new(), heads, rows: rows.collect(), best: None }
 }
 
 fn services(document: &Document) -> Table {
@@ -130,7 +171,7 @@ fn services(document: &Document) -> Table {
         ("refused", true),
         ("dropped", true),
     ];
-    Table { title: "Services", heads, rows: rows.collect() }
+    Table { title: String::new(), heads, rows: rows.collect(), best: None }
 }
 
 fn count(value: Option<f64>) -> String {
@@ -146,7 +187,7 @@ fn or_dash(value: Option<f64>, text: impl FnOnce(f64) -> String) -> String {
 }
 
 /// Describes the system in one line.
-pub(super) fn describe(document: &Document) -> String {
+fn describe(document: &Document) -> String {
     let system = &document.system;
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let mut text = format!(
@@ -166,17 +207,17 @@ pub(super) fn describe(document: &Document) -> String {
 }
 
 /// Says what became of the system, and what its retries cost.
-pub(crate) fn conclusions(document: &Document) -> Vec<String> {
+fn conclusions(document: &Document) -> Vec<String> {
     let runs = &document.runs;
     let of = |verdict| runs.iter().filter(|run| run.verdict == verdict).count();
-    let counts = VerdictEntry::ALL.map(|(_, verdict)| (verdict, of(verdict)));
+    let counts = VerdictKind::ALL.map(|verdict| (verdict, of(verdict)));
     let words = counts.into_iter().filter(|(_, count)| *count > 0).map(|(verdict, count)| {
         let words = match verdict {
-            VerdictEntry::NeverFell => "never fell",
-            VerdictEntry::Recovered => "recovered",
-            VerdictEntry::Relapsed => "relapsed",
-            VerdictEntry::StillDown => "still down",
-            VerdictEntry::NotDecided => "not decided",
+            VerdictKind::NeverFell => "never fell",
+            VerdictKind::Recovered => "recovered",
+            VerdictKind::Relapsed => "relapsed",
+            VerdictKind::StillDown => "still down",
+            _ => "not decided",
         };
         if runs.len() == 1 { words.to_owned() } else { format!("{words} with {count} of {} seeds", runs.len()) }
     });
@@ -184,18 +225,18 @@ pub(crate) fn conclusions(document: &Document) -> Vec<String> {
     let down = runs.iter().filter(|run| run.metastable == Some(true)).count();
     if let [run] = &runs[..] {
         match (run.verdict, run.recovery_s, run.fell_at_s) {
-            (VerdictEntry::Recovered, Some(after), _) => out[0] += &format!(", {} after the trigger", seconds(after)),
-            (VerdictEntry::StillDown, _, Some(at)) => {
+            (VerdictKind::Recovered, Some(after), _) => out[0] += &format!(", {} after the trigger", seconds(after)),
+            (VerdictKind::StillDown, _, Some(at)) => {
                 out[0] += &format!(" at {}, since {}", seconds(run.horizon_s), seconds(at));
             }
             _ => {}
         }
-        if run.verdict == VerdictEntry::Relapsed {
+        if run.verdict == VerdictKind::Relapsed {
             let state = if run.metastable == Some(true) { "down" } else { "up" };
             out[0] += &format!(", and {state} at {}", seconds(run.horizon_s));
         }
     } else if down == 0
-        && of(VerdictEntry::NeverFell) == 0
+        && of(VerdictKind::NeverFell) == 0
         && let Some(after) = mean(runs, |run| run.recovery_s)
     {
         out[0] += &format!(", {} after the trigger on average", seconds(after));
@@ -254,7 +295,7 @@ fn longer_runs(document: &Document) -> Vec<String> {
             ),
         });
     }
-    let open: Vec<_> = runs.iter().filter(|run| run.verdict == VerdictEntry::NotDecided).collect();
+    let open: Vec<_> = runs.iter().filter(|run| run.verdict == VerdictKind::NotDecided).collect();
     if !open.is_empty() {
         out.push(format!(
             "not decided: {} of {} runs still change after {}, the longest time that a run goes on; raise `horizon`",
@@ -284,7 +325,7 @@ fn sustained(document: &Document) -> String {
 }
 
 /// Names the seeds.
-pub(super) fn seeds(document: &Document) -> String {
+fn seeds(document: &Document) -> String {
     match &document.runs[..] {
         [] => String::new(),
         [run] => format!("seed {}", run.seed),
