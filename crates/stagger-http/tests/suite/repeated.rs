@@ -1,4 +1,4 @@
-//! What is repeated: the table of the guide, from the decisions of the layer.
+//! What is repeated: the table of `repeated.md`, from the decisions of the layer.
 //!
 //! `STAGGER_BLESS=1 cargo nextest run -p stagger-http --all-features repeated` writes it.
 
@@ -16,9 +16,7 @@ use tower::load_shed::error::Overloaded;
 use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(2));
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/http.md");
-const BEGIN: &str = "<!-- from the code: what is repeated -->\n";
-const END: &str = "<!-- end -->\n";
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/repeated.md");
 
 /// The requests of the table: idempotent by their method, by a key, and not at all.
 const REQUESTS: [(Method, Option<&str>); 3] =
@@ -159,7 +157,7 @@ fn on_clock<T>(is_paused: bool, test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(is_paused).build().unwrap().block_on(test)
 }
 
-/// Returns the table, in the guide's form.
+/// Returns the table, in Markdown.
 fn table() -> String {
     let mut rows = on_clock(true, async {
         let mut rows = responses().await;
@@ -180,16 +178,13 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_of_the_guide_is_what_the_layer_does() {
-    let page = std::fs::read_to_string(GUIDE).unwrap();
-    let (before, rest) = page.split_once(BEGIN).unwrap();
-    let (written, after) = rest.split_once(END).unwrap();
-    let table = format!("\n{}\n", table());
+fn the_table_is_what_the_layer_does() {
+    let page = format!("# What the layer sends again\n\n{}", table());
     if std::env::var_os("STAGGER_BLESS").is_some() {
-        std::fs::write(GUIDE, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        std::fs::write(PAGE, page).unwrap();
         return;
     }
-    assert_eq!(written, table);
+    assert_eq!(std::fs::read_to_string(PAGE).unwrap(), page);
 }
 
 #[tokio::test(start_paused = true)]
