@@ -62,9 +62,6 @@ pub mod check_config {}
 #[doc = include_str!("../../../docs/guide/choosing.md")]
 pub mod choosing {}
 
-#[doc = include_str!("../../../docs/guide/consumers.md")]
-pub mod consumers {}
-
 #[doc = include_str!("../../../docs/guide/databases.md")]
 pub mod databases {}
 

@@ -71,7 +71,7 @@ const QUESTIONS: [(&str, &[&str], &str); 15] = [
     ("How often should it retry?", &["how many attempts"], "guide/choosing.html#how-many-attempts"),
     ("Why do all clients come back at once?", &["thundering herd", "spread"], "guide/numbers.html#spread"),
     ("Why is my POST not retried?", &["post not retried"], "guide/faq.html#why-is-a-post-not-retried"),
-    ("How do I use it behind SQS?", &["lambda"], "guide/consumers.html#sqs-and-lambda"),
+    ("How do I use it behind SQS?", &["lambda"], "guide/queues.html#sqs-and-lambda"),
     ("How do I test this?", &["testing", "testing retries"], "guide/testing.html#testing-code-that-retries"),
     (
         "How do I stop the retries now?",
