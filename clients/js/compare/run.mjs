@@ -1,4 +1,4 @@
-// Runs the statements of docs/guide/browsers-compared.md against other clients, in virtual time, and measures their sizes:
+// Compares the client with others, in virtual time, and measures the sizes that docs/guide/browsers.md names:
 //
 //   npm install --prefix DIRECTORY --ignore-scripts reconnecting-websocket@4.4.0 partysocket@1.3.0 cockatiel@3.2.1 \
 //     p-retry@7.1.1 socket.io-client@4.8.4 @microsoft/signalr@10.0.11

@@ -422,7 +422,6 @@ async fn a_closure_chooses_by_path_and_the_default_is_a_response() {
     assert!(page(address, "/feed", "").await.1.starts_with("http/1.1 503 "));
 }
 
-// The figures of the guide.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_takes_156_bytes_by_a_503_and_205_by_a_close() {
     for (reject_by, want) in [(RejectBy::Response, 156), (RejectBy::Close, 205)] {

@@ -66,7 +66,7 @@ fn assert_the_search_finds_every_page(book: &Path) {
 /// What newcomers ask, what they type, at first and if that did not help, and where the answer is.
 const QUESTIONS: [(&str, &[&str], &str); 15] = [
     ("How do I add jitter?", &["add jitter"], "guide/faq.html#how-do-i-add-jitter"),
-    ("Does it work with axios?", &["axios"], "guide/browsers-fetch.html#axios"),
+    ("Does it work with axios?", &["axios"], "guide/browsers.html#axios"),
     ("Is there a circuit breaker?", &["circuit breaker"], "guide/guards.html#circuit-breakers-and-other-guards"),
     ("How often should it retry?", &["how many attempts"], "guide/choosing.html#how-many-attempts"),
     ("Why do all clients come back at once?", &["thundering herd", "spread"], "guide/numbers.html#spread"),
