@@ -5,7 +5,8 @@ import * as stagger from "../src/index.js";
 
 const page = readFileSync(new URL("../../../../docs/guide/browsers.md", import.meta.url), "utf8");
 /** The examples of calls; those of connections need a server. */
-const examples = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = ""]) => code).filter((code) => /\bfetchRetry|\bretry\b/.test(code));
+const all = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, code = ""]) => code);
+const examples = all.filter((code) => /\b(fetchRetry|retry)\b/.test(code));
 
 /** Returns responses that no network is needed for. */
 async function answer(): Promise<Response> {
