@@ -179,8 +179,8 @@ mod tests {
         move |now| if now >= start { Ok(None) } else { Err(Failure::new("refused")) }
     }
 
-    /// The figures of `docs/guide/wait.md`: for ±50 %, readiness is noticed late by `0.54` of the interval on average,
-    /// and never by more than one and a half intervals.
+    /// For ±50 %, readiness is noticed late by `0.54` of the interval on average, and never by more than one and a half
+    /// intervals; `docs/guide/wait.md` says it for the longest interval.
     #[test]
     fn readiness_is_noticed_late_by_half_an_interval_on_average() {
         const RUNS: u64 = 200;

@@ -39,8 +39,8 @@ fn headers_in_the_advice_file_decide_what_is_retried() {
 
 /// Returns the command of the page for a script, with another address.
 fn script_of_the_page(url: &str) -> Command {
-    const PAGE: &str = include_str!("../../../../docs/guide/run-http.md");
-    let (_, section) = PAGE.split_once("## In a script").expect("the section");
+    const PAGE: &str = include_str!("../../../../docs/guide/run.md");
+    let (_, section) = PAGE.split_once("### In a script").expect("the section");
     let line = section.split("```").nth(1).expect("its example").trim_start_matches("sh\n");
     let line = line.replace("https://api.example/health", url);
     let words = shlex::split(&line).expect("a line of a shell");

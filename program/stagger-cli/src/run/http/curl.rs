@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn the_guide_lists_the_exit_codes_that_are_retried() {
-        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/run-http.md"));
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/run.md"));
         let listed = |codes: &[u8]| {
             let codes: Vec<_> = codes.iter().map(u8::to_string).collect();
             page.contains(&format!("| curl | {} |", codes.join(", ")))
