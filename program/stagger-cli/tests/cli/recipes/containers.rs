@@ -214,18 +214,3 @@ fn a_step_of_ci_installs_the_program_of_a_release() {
     let installed = std::fs::read_dir(&bin).expect("the directory").map(|entry| entry.unwrap().file_name());
     assert_eq!(installed.collect::<Vec<_>>(), ["stagger"]);
 }
-
-#[test]
-fn envoy_enforces_its_limit_and_says_when_to_come_back() {
-    let file = yaml(&code("Envoy")[0]);
-    let filter = &file["http_filters"][0]["typed_config"];
-    for fraction in ["filter_enabled", "filter_enforced"] {
-        let value = &filter[fraction]["default_value"];
-        assert_eq!((number(&value["numerator"]), value["denominator"].as_str()), (100, Some("HUNDRED")));
-    }
-    let bucket = &filter["token_bucket"];
-    assert_eq!(number(&bucket["max_tokens"]), number(&bucket["tokens_per_fill"]));
-    assert_eq!(bucket["fill_interval"].as_str(), Some("1s"));
-    let header = &filter["response_headers_to_add"][0]["header"];
-    assert_eq!((header["key"].as_str(), header["value"].as_str()), (Some("retry-after"), Some("1")));
-}
