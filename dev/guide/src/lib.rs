@@ -140,9 +140,6 @@ pub mod reference_policy {}
 #[doc = include_str!("../../../docs/guide/run.md")]
 pub mod run {}
 
-#[doc = include_str!("../../../docs/guide/serve.md")]
-pub mod serve {}
-
 #[doc = include_str!("../../../docs/guide/simulate.md")]
 pub mod simulate {}
 

@@ -98,7 +98,7 @@ fn figures_on_the_numbers_page_match_their_commands() {
 /// Slow for a test, because it runs what readers run.
 #[test]
 fn outputs_on_the_simulate_page_match_their_commands() {
-    assert_outputs_match(SIMULATE_PAGE, 6);
+    assert_outputs_match(SIMULATE_PAGE, 4);
 }
 
 /// The files that the commands read are those of the page: a block of YAML, JSON or the like behind a line with its
