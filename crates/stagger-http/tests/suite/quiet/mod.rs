@@ -6,7 +6,7 @@ mod sockets;
 mod storm;
 
 use core::time::Duration;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
