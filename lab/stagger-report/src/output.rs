@@ -111,6 +111,14 @@ pub struct OutputArgs {
     pub svg: Option<PathBuf>,
 }
 
+impl OutputArgs {
+    /// Returns whether a format goes to standard output.
+    pub fn uses_stdout(&self) -> bool {
+        let paths = [&self.output, &self.json, &self.csv, &self.md];
+        paths.into_iter().flatten().any(|path| path == Path::new("-"))
+    }
+}
+
 /// A format of the report, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {

@@ -10,7 +10,7 @@ use stagger_terminal::output::outside::in_lines;
 use stagger_terminal::output::suggestion;
 use stagger_terminal::output::terminal::{ColorChoice, Progress, Term};
 
-use crate::summary::{LENGTH, summarized, takes_length, without_long_help};
+use crate::summary::{LENGTH, shortened, summarized, takes_length, without_long_help};
 
 /// A command line.
 #[derive(Debug)]
@@ -32,9 +32,13 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, help_heading = GLOBAL)]
     no_progress: bool,
 
-    /// Print help; -h prints a summary
+    /// Print help, with -h a summary, with --help-all everything
     #[arg(short, long, global = true, action = ArgAction::Help, help_heading = GLOBAL)]
     help: Option<bool>,
+
+    /// Print help with everything
+    #[arg(long, global = true, action = ArgAction::HelpLong, hide = true, help_heading = GLOBAL)]
+    help_all: Option<bool>,
 
     /// Print version
     #[arg(short = 'V', long, action = ArgAction::Version, help_heading = GLOBAL)]
@@ -112,8 +116,16 @@ impl Cli {
         };
         match error.kind() {
             ErrorKind::DisplayHelp if asks_for_a_summary(words) => Self::parse_as(&mut summarized(command()), words),
+            ErrorKind::DisplayHelp if !words.iter().any(|word| word == "--help-all") => {
+                Self::parse_as(&mut shortened(command()), words)
+            }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Self::parse_as(&mut summarized(command()), words),
-            _ => Err(suggestion::corrected(error.format(&mut all), &all, words)),
+            _ => match renamed(words) {
+                Some(line) => {
+                    Err(all.error(ErrorKind::InvalidSubcommand, format_args!("name the scenario; use: {line}")))
+                }
+                None => Err(suggestion::corrected(error.format(&mut all), &all, words)),
+            },
         }
     }
 
@@ -160,15 +172,24 @@ fn root() -> clap::Command {
         .before_help(EXAMPLES)
 }
 
+/// Returns how a command line of `simulate` is written now, if it is one of earlier versions.
+fn renamed(words: &[OsString]) -> Option<String> {
+    match words {
+        #[cfg(feature = "lab")]
+        [_, command, rest @ ..] if command == "simulate" => stagger_lab::simulate::renamed(rest),
+        _ => None,
+    }
+}
+
 /// Adds what all subcommands have in common.
 fn finished(command: clap::Command) -> clap::Command {
     command.help_template(TEMPLATE).mut_subcommands(|command| {
         // A number below 0 is a value that is out of range, not a flag that does not exist.
-        explained(command).help_template(TEMPLATE).mut_args(|arg| {
+        finished(explained(command).mut_args(|arg| {
             let is_number =
                 arg.get_value_names().is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&&**name)));
             arg.allow_hyphen_values(is_number)
-        })
+        }))
     })
 }
 

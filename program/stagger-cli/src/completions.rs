@@ -24,13 +24,13 @@ pub(crate) fn run(args: &CompletionsArgs, all: &Command) -> Result<ExitCode, Cli
         Shell::Fish => {
             script.extend_from_slice(FISH.as_bytes());
             #[cfg(feature = "lab")]
-            for (subcommand, flag, values) in
-                [("check", "-f ", policies()), ("simulate", "", stagger_lab::simulate::subjects())]
-            {
-                let (seen, values) = (format!("__fish_seen_subcommand_from {subcommand}"), values.join(" "));
-                let line = format!("complete -c stagger -n '{seen}' {flag}-a '{values}'\n");
-                script.extend_from_slice(line.as_bytes());
-            }
+            script.extend_from_slice(
+                format!(
+                    "complete -c stagger -n '__fish_seen_subcommand_from check' -f -a '{}'\n",
+                    policies().join(" ")
+                )
+                .as_bytes(),
+            );
         }
         _ => {}
     }

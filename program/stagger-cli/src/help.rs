@@ -14,12 +14,16 @@ use crate::cli::{self, Cli};
 pub(crate) struct HelpArgs {
     /// Command to describe [default: stagger itself]
     #[arg(hide_possible_values = true, value_parser = offering(StringValueParser::new(), crate::man::subcommands))]
-    command: Option<String>,
+    command: Vec<String>,
 }
 
 pub(crate) fn run(args: &HelpArgs) -> Result<ExitCode, CliError> {
-    let words: Vec<OsString> =
-        ["stagger"].into_iter().chain(args.command.as_deref()).chain(["--help"]).map(OsString::from).collect();
+    let words: Vec<OsString> = ["stagger"]
+        .into_iter()
+        .chain(args.command.iter().map(String::as_str))
+        .chain(["--help"])
+        .map(OsString::from)
+        .collect();
     match Cli::parse(&words) {
         Err(help) => Ok(cli::exit_with_usage(&help, &words)),
         Ok(_) => Ok(ExitCode::SUCCESS),

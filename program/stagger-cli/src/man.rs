@@ -3,18 +3,20 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, io};
 
+use clap::builder::StringValueParser;
 use clap::{ArgAction, Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 use stagger_terminal::output::error::CliError;
+use stagger_terminal::output::suggestion::offering;
 
 /// Print a manual page in roff format
 #[derive(Args, Debug)]
 #[command(after_help = "Read it with `stagger man | man -l -`, or `stagger man run | man -l -`.")]
 pub(crate) struct ManArgs {
     /// Subcommand to describe [default: stagger itself]
-    #[arg(value_parser = SUBCOMMANDS)]
-    command: Option<String>,
+    #[arg(hide_possible_values = true, value_parser = offering(StringValueParser::new(), subcommands))]
+    command: Vec<String>,
 }
 
 const SUBCOMMANDS: [&str; 12] =
@@ -28,7 +30,11 @@ pub(crate) fn subcommands() -> Vec<&'static str> {
 pub(crate) fn run(args: &ManArgs, mut root: Command) -> Result<ExitCode, CliError> {
     // A subcommand has its display name only after the build.
     root.build();
-    let command = args.command.as_deref().and_then(|name| root.find_subcommand(name)).unwrap_or(&root);
+    let mut command = &root;
+    for name in &args.command {
+        let found = command.find_subcommand(name);
+        command = found.ok_or_else(|| CliError::usage(format_args!("`{name}` is not a command; see: stagger help")))?;
+    }
     let mut text = Vec::new();
     page(command, &mut text).map_err(|error| CliError::io("cannot generate the manual page", error))?;
     stagger_terminal::output::write::print(&text)?;
@@ -72,7 +78,7 @@ fn date() -> String {
 fn synopsis(command: &Command, name: &str) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]);
-    let words = name.replacen('-', " ", 1);
+    let words = name.replace('-', " ");
     let mut line = vec![bold(words)];
     for arg in command.get_arguments().filter(|arg| !arg.is_positional() && !arg.is_hide_set()) {
         line.push(roman(" ["));

@@ -1,4 +1,4 @@
-//! What `-h` prints: on one screen, the options that most uses need. `--help` has all of them.
+//! What `-h` prints: on one screen, the options that most uses need. `--help` has all of them, in short.
 
 use clap::{Arg, ArgAction, Command};
 
@@ -14,6 +14,11 @@ const CAP: Line = ("cap", None, "Longest delay [30s]");
 const ATTEMPTS: Line = ("max_attempts", None, "Attempts, the first included [4]");
 const CLIENTS: Line = ("clients", None, "Number of clients of one server");
 const CAPACITY: Line = ("capacity", None, "What it serves, such as 500/s");
+const DOWN: Line = ("down", None, "How long the server is down");
+const COMPARE: Line = ("compare", Some("POLICY,..."), "Policies to compare");
+const SWEEP: Line = ("sweep", Some("SETTING=VALUE,..."), "Values of a setting to compare");
+const ASSERT: Line = ("assert", Some("METRIC<=VALUE"), "What must hold, or it exits with 1");
+const SEED: Line = ("seed", None, "Seed of the random delays [1]");
 const OUTPUT: Line = ("output", Some("FILE"), "Also write a page of HTML");
 
 const SCREENS: &[Screen] = &[
@@ -82,20 +87,48 @@ const SCREENS: &[Screen] = &[
             ("json", None, "Print the findings as JSON"),
         ],
     ),
+    Screen("simulate", "Simulate a retry storm in virtual time", &[]),
     Screen(
-        "simulate",
-        "Simulate a retry storm in virtual time",
+        "simulate reconnect",
+        "All clients lose their connections, and come back at once",
+        &[CLIENTS, CAPACITY, DOWN, POLICY, COMPARE, SWEEP, ASSERT, SEED, OUTPUT],
+    ),
+    Screen(
+        "simulate fluid",
+        "The same as a fluid model: fast for any number of clients",
+        &[CLIENTS, CAPACITY, DOWN, POLICY, COMPARE, SWEEP, ASSERT, OUTPUT],
+    ),
+    Screen(
+        "simulate outage",
+        "A server under steady traffic fails for a while",
         &[
-            ("scenario", None, "reconnect, outage, system, or a published incident"),
-            ("system", None, "The system, or a configuration with policies"),
-            CLIENTS,
+            ("configuration", None, "A configuration whose policies are compared"),
+            ("rate", None, "Requests of all clients [800/s]"),
             CAPACITY,
-            ("rate", None, "Requests of all clients, for outage"),
-            ("down", None, "How long the server is down"),
+            DOWN,
+            ("guards", Some("GUARDS"), "Guards to compare, such as none,tokens"),
             POLICY,
-            ("compare", Some("POLICY,..."), "Policies to compare"),
-            ("assert", Some("METRIC<=VALUE"), "What must hold, or it exits with 1"),
-            ("seed", None, "Seed of the random delays [1]"),
+            COMPARE,
+            SWEEP,
+            ASSERT,
+            SEED,
+            OUTPUT,
+        ],
+    ),
+    Screen(
+        "simulate occ",
+        "Clients update one row under optimistic concurrency",
+        &[CLIENTS, POLICY, COMPARE, SWEEP, ASSERT, SEED, OUTPUT],
+    ),
+    Screen(
+        "simulate system",
+        "Services that call each other, as a file describes them",
+        &[
+            ("file", None, "The system as TOML, or @incident/NAME"),
+            ("find", Some("NUMBER"), "Find the value from which it stays down"),
+            ("frontier", Some("NUMBER,NUMBER"), "Draw a map over two numbers"),
+            ("seeds", None, "Number of runs [1]"),
+            ASSERT,
             OUTPUT,
         ],
     ),
@@ -108,10 +141,10 @@ const SCREENS: &[Screen] = &[
             CAPACITY,
             ("down", None, "How long the server is down at least"),
             POLICY,
-            ("compare", Some("POLICY,..."), "Policies to compare"),
+            COMPARE,
             ("url", None, "Use a server of your own"),
             ("client", None, "Use clients of your own"),
-            ("assert", Some("METRIC<=VALUE"), "What must hold, or it exits with 1"),
+            ASSERT,
             OUTPUT,
         ],
     ),
@@ -180,13 +213,55 @@ pub(crate) fn summarized(all: Command) -> Command {
         })
         .mut_arg("version", |arg| arg.help_heading(None::<&str>).display_order(901))
         .after_help("All options of a command: stagger help COMMAND");
-    root.mut_subcommands(|command| {
-        let name = command.get_name().to_owned();
-        match SCREENS.iter().find(|screen| screen.0 == name) {
-            Some(screen) => summary(command, screen),
-            None => command,
-        }
+    root.mut_subcommands(|command| summarized_as("", command))
+}
+
+/// Returns a command and its own ones for `-h`; `above` is the name of the command that it belongs to.
+fn summarized_as(above: &str, command: Command) -> Command {
+    let name = format!("{above}{}", command.get_name());
+    let command = command.mut_subcommands(|command| summarized_as(&format!("{name} "), command));
+    match SCREENS.iter().find(|screen| screen.0 == name) {
+        Some(screen) => summary(command, screen),
+        None => command,
+    }
+}
+
+/// Returns the description of the command line for `--help`: of each option what it is for and its default, on two
+/// screens. `--help-all` says all.
+pub(crate) fn shortened(all: Command) -> Command {
+    shortened_as("stagger", all)
+}
+
+fn shortened_as(name: &str, command: Command) -> Command {
+    let command = command.mut_subcommands(|command| {
+        let name = format!("{name} {}", command.get_name());
+        let has_length = command.get_arguments().any(takes_length);
+        let length = if has_length { format!("{LENGTH}\n") } else { String::new() };
+        let below = format!("{length}More about each option: {name} --help-all");
+        shortened_as(&name, command).after_help(below).after_long_help(None::<&str>)
+    });
+    command.mut_args(|arg| {
+        let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
+        let arg = arg.help(first_sentence(&help)).long_help(None).next_line_help(false);
+        if arg.get_action().takes_values() { arg.hide_possible_values(true) } else { arg }
     })
+}
+
+/// The fewest letters that say what an option is for.
+const SHORTEST: usize = 24;
+
+/// Returns what an option is for, and its default.
+fn first_sentence(help: &str) -> String {
+    let (text, default) = match help.rfind(" [default") {
+        Some(at) if help.ends_with(']') => help.split_at(at),
+        _ => (help, ""),
+    };
+    // A few words that end with a colon say only where the option applies.
+    let ends = [". ", "; ", " (", ", e.g. ", ", such as ", ", which ", ", so that ", ", to "];
+    let ends = ends.iter().filter_map(|end| text.find(end));
+    let colon = text.find(": ").filter(|at| *at > SHORTEST);
+    let end = ends.chain(colon).min().unwrap_or(text.len());
+    format!("{}{}", &text[..end], default.replace(" without --policy", ""))
 }
 
 fn summary(command: Command, Screen(name, about, lines): &Screen) -> Command {
@@ -214,7 +289,7 @@ fn summary(command: Command, Screen(name, about, lines): &Screen) -> Command {
 /// Returns the description of a command line on which only `-h` prints help, to tell it from `--help`.
 pub(crate) fn without_long_help(all: Command) -> Command {
     let whole = Arg::new("whole").long("help").global(true).hide(true).action(ArgAction::SetTrue);
-    all.mut_arg("help", |arg| arg.long(None)).arg(whole)
+    all.mut_arg("help", |arg| arg.long(None)).mut_arg("help_all", |arg| arg.action(ArgAction::SetTrue)).arg(whole)
 }
 
 #[cfg(test)]
@@ -240,17 +315,22 @@ mod tests {
     #[test]
     fn descriptions_for_help_pass_the_debug_asserts_of_clap() {
         summarized(crate::cli::command()).debug_assert();
+        shortened(crate::cli::command()).debug_assert();
         without_long_help(crate::cli::command()).debug_assert();
     }
 
     #[test]
     fn every_argument_on_a_screen_exists_and_every_command_has_a_screen() {
-        let all = crate::cli::command();
-        for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
-            let screen = SCREENS.iter().find(|screen| screen.0 == command.get_name());
-            let screen = screen.unwrap_or_else(|| panic!("{} has no screen", command.get_name()));
-            for (id, ..) in screen.2 {
-                assert!(command.get_arguments().any(|arg| arg.get_id() == id), "{} has no {id}", screen.0);
+        let mut commands: Vec<(String, Command)> = vec![(String::new(), crate::cli::command())];
+        while let Some((above, command)) = commands.pop() {
+            for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+                let name = format!("{above}{}", command.get_name());
+                let screen = SCREENS.iter().find(|screen| screen.0 == name);
+                let screen = screen.unwrap_or_else(|| panic!("{name} has no screen"));
+                for (id, ..) in screen.2 {
+                    assert!(command.get_arguments().any(|arg| arg.get_id() == id), "{name} has no {id}");
+                }
+                commands.push((format!("{name} "), command.clone()));
             }
         }
     }

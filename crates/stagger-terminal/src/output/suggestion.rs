@@ -64,7 +64,8 @@ fn with_tips(mut error: clap::Error, command: &Command, words: &[OsString]) -> c
             let Some(unknown) = text(&error, ContextKind::InvalidSubcommand) else { return error };
             error.remove(ContextKind::SuggestedSubcommand);
             error.remove(ContextKind::Suggested);
-            let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+            let used = subcommand(command, words);
+            let visible = used.get_subcommands().filter(|command| !command.is_hide_set());
             let names =
                 visible.flat_map(|command| [command.get_name()].into_iter().chain(command.get_visible_aliases()));
             if let Some(near) = nearest(&unknown, names) {
@@ -90,7 +91,11 @@ fn with_tips(mut error: clap::Error, command: &Command, words: &[OsString]) -> c
 
 /// Returns the subcommand that a command line uses; the program itself, if it uses none.
 fn subcommand(command: &Command, words: &[OsString]) -> Command {
-    words.iter().skip(1).find_map(|word| command.find_subcommand(word)).unwrap_or(command).clone()
+    let mut used = command;
+    for word in words.iter().skip(1) {
+        used = used.find_subcommand(word).unwrap_or(used);
+    }
+    used.clone()
 }
 
 fn longs(arg: &Arg) -> Vec<&str> {

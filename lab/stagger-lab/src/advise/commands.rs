@@ -17,7 +17,7 @@ const SEED: u64 = 1;
 /// Returns the command that simulates the recommended policy in the outages of the advice.
 pub(super) fn disconnect(front: &ParetoFront, seed: u64) -> Option<String> {
     let scenario = &front.scenario;
-    let mut words = words(&["stagger", "simulate"]);
+    let mut words = words(&["stagger", "simulate", "reconnect"]);
     let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
     flag("--clients", scenario.clients().to_string());
     flag("--capacity", format!("{}/s", scenario.rate()));

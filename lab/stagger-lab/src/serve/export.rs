@@ -32,9 +32,9 @@ pub(super) struct ExportQuestion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ExportFormat {
-    /// The report of `stagger simulate -o`.
+    /// The report of `stagger simulate reconnect -o`.
     Report,
-    /// The document of `stagger simulate --json`.
+    /// The document of `stagger simulate reconnect --json`.
     Json,
     /// The policy as a file for `--policy @FILE`.
     Toml,

@@ -16,7 +16,7 @@ use stagger_terminal::output::terminal::Term;
 use stagger_terminal::output::write::say;
 use stagger_terminal::plot::RenderOptions;
 
-use super::args::{ScenarioKind, SimulateArgs};
+use super::args::{CommonArgs, Scenario, ScenarioKind, SimulateArgs};
 use super::runs::simulate;
 use super::settings::Request;
 use super::strategy::Plan;
@@ -25,24 +25,35 @@ use crate::check::{ConfigPolicy, policies_of};
 
 /// Runs `stagger simulate`.
 pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
-    if let Some(reference) = args.incident() {
-        if let (None, Some(file)) = (args.kind(), &args.system) {
-            let file = path_shown(file);
-            return Err(CliError::usage(format_args!(
-                "`{file}` follows {reference}, which has a file of its own; remove it"
-            )));
-        }
-        return system::run(args, term);
+    match &args.scenario {
+        Scenario::Reconnect(args) => compare(ScenarioKind::Reconnect, &args.settings.0, &args.storm, term),
+        Scenario::Fluid(args) => compare(ScenarioKind::Fluid, &args.settings.0, &args.storm, term),
+        Scenario::Outage(args) => compare(ScenarioKind::Outage, &args.settings.0, &args.storm, term),
+        Scenario::Occ(args) => compare(ScenarioKind::Occ, &args.settings.0, &args.storm, term),
+        Scenario::System(args) => system::run(args, term),
     }
-    if args.kind() == Some(ScenarioKind::System) {
-        return system::run(args, term);
-    }
-    let configured = match &args.system {
+}
+
+/// Compares policies in a scenario.
+fn compare(
+    kind: ScenarioKind,
+    settings: &[(&'static str, String)],
+    args: &CommonArgs,
+    term: &Term,
+) -> Result<ExitCode, CliError> {
+    let configured = match &args.configuration {
         None => None,
         Some(file) if file.extension().is_some_and(|ending| ending == "toml") => {
             let file = path_shown(file);
             return Err(CliError::usage(format_args!(
                 "`{file}` is the file of a system; use: stagger simulate system {file}"
+            )));
+        }
+        // After a flag whose value needs a sign.
+        Some(file) if !file.exists() && args.outputs.uses_stdout() => {
+            let file = path_shown(file);
+            return Err(CliError::usage(format_args!(
+                "`{file}` is not there to be read; to write to a file, use `=`: --json={file}"
             )));
         }
         Some(file) => Some(Configured::new(file, args)?),
@@ -51,12 +62,7 @@ pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
         Some(configured) => &configured.args,
         None => args,
     };
-    if args.find.is_some() || args.frontier.is_some() {
-        return Err(CliError::usage(
-            "--find and --frontier are for systems; use: stagger simulate system FILE --find rate",
-        ));
-    }
-    let mut request = Request::new(args)?;
+    let mut request = Request::new(kind, settings, args)?;
     if let Some(configured) = &configured {
         configured.complete(&mut request);
     }
@@ -66,14 +72,14 @@ pub fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
 /// What a configuration of another system adds to the command line.
 struct Configured {
     /// With its policies, to compare.
-    args: SimulateArgs,
+    args: CommonArgs,
     file: String,
     found: Vec<ConfigPolicy>,
 }
 
 impl Configured {
     /// Reads a configuration. Of equal policies, the first is simulated.
-    fn new(file: &Path, args: &SimulateArgs) -> Result<Self, CliError> {
+    fn new(file: &Path, args: &CommonArgs) -> Result<Self, CliError> {
         let mut found = policies_of(file, args.entry.as_deref())?;
         let mut seen = HashSet::new();
         found.retain(|found| seen.insert((found.policy.clone(), found.attempt, found.overall, found.guards.clone())));
@@ -85,7 +91,7 @@ impl Configured {
             }
         });
         let compare = args.compare.iter().cloned().chain(named).collect();
-        let args = SimulateArgs { system: None, entry: None, compare, ..args.clone() };
+        let args = CommonArgs { configuration: None, entry: None, compare, ..args.clone() };
         Ok(Self { args, file: path_shown(file), found })
     }
 
@@ -120,7 +126,7 @@ fn name(found: &ConfigPolicy) -> String {
 }
 
 /// Runs a scenario, and writes the outputs.
-fn run_request(request: &Request, args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
+fn run_request(request: &Request, args: &CommonArgs, term: &Term) -> Result<ExitCode, CliError> {
     let plan = Plan::new(request, &args.policy)?;
     let conditions = parse_conditions(&request.assert, &storm::metrics_of(&plan.spec, false))?;
     let outputs = Outputs::open(&args.outputs)?;

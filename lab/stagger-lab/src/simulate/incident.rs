@@ -45,14 +45,6 @@ impl Incident {
         text.starts_with('@')
     }
 
-    /// Returns all references, each with a title: the first line of the file.
-    pub(super) fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
-        INCIDENTS.iter().map(|incident| {
-            let title = incident.text.lines().next().unwrap_or_default();
-            (incident.reference, title.trim_start_matches("# ").trim_end_matches('.'))
-        })
-    }
-
     /// Returns the incident of a reference.
     pub(super) fn find(reference: &str) -> Result<&'static Self, CliError> {
         if let Some(incident) = INCIDENTS.iter().find(|incident| incident.reference == reference) {
@@ -62,7 +54,7 @@ impl Incident {
         let all = names().collect::<Vec<_>>().join(", ");
         let Some(name) = reference.strip_prefix(PREFIX) else {
             return Err(CliError::usage(format_args!(
-                "`{reference}` is not a scenario; use {PREFIX}NAME for a published incident\nincidents: {all}"
+                "`{reference}` is not a file; use {PREFIX}NAME for a published incident\nincidents: {all}"
             )));
         };
         // A name without its date is far from all names.
@@ -93,7 +85,8 @@ mod tests {
 
     #[test]
     fn every_file_is_valid_and_has_a_title() {
-        for (incident, (_, title)) in INCIDENTS.iter().zip(Incident::offered()) {
+        for incident in INCIDENTS {
+            let title = incident.text.lines().next().unwrap_or_default();
             SystemFile::parse(incident.text).unwrap_or_else(|error| panic!("{}: {error}", incident.reference));
             assert!(incident.text.starts_with("# ") && title.len() > 20, "{}: {title}", incident.reference);
         }

@@ -12,6 +12,6 @@ mod strategy;
 mod sweep;
 mod system;
 
-pub use args::{SimulateArgs, subjects};
+pub use args::{SimulateArgs, renamed};
 pub use command::run;
 pub(crate) use race::Race;

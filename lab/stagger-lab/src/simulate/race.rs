@@ -15,7 +15,7 @@ use super::scenario::AnyScenario;
 use super::settings::{Request, Settings};
 use super::strategy::Plan;
 
-/// A mass disconnect that is simulated with several policies and one seed, as `stagger simulate --compare` does.
+/// A mass disconnect that is simulated with several policies and one seed, as `stagger simulate reconnect --compare` does.
 #[derive(Debug)]
 pub(crate) struct Race {
     plan: Plan,
@@ -77,7 +77,7 @@ impl Race {
 
     /// Returns the command line that computes the same figures.
     pub(crate) fn command(&self) -> String {
-        let mut words = vec!["stagger".to_owned(), "simulate".to_owned()];
+        let mut words = ["stagger", "simulate", "reconnect"].map(str::to_owned).to_vec();
         for policy in &self.compare {
             words.extend(["--compare".to_owned(), policy.clone()]);
         }

@@ -39,16 +39,12 @@ const REQUEST_RATE: f64 = 800.0;
 impl AnyScenario {
     /// Builds the scenario of this kind from its settings.
     pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
-        let (scenario, name) = match kind {
-            ScenarioKind::Reconnect => (guarded_reconnect(&mut settings)?, "reconnect"),
-            ScenarioKind::Fluid => (reconnect(&mut settings, kind)?.build().map(Self::Fluid), "fluid"),
-            ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
-            ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
-            ScenarioKind::System => {
-                return Err(CliError::usage(
-                    "system: a system has a file of its own; use: stagger simulate system FILE",
-                ));
-            }
+        let name = kind.name();
+        let scenario = match kind {
+            ScenarioKind::Reconnect => guarded_reconnect(&mut settings)?,
+            ScenarioKind::Fluid => reconnect(&mut settings, kind)?.build().map(Self::Fluid),
+            ScenarioKind::Outage => outage(&mut settings)?,
+            ScenarioKind::Occ => occ(&mut settings)?.map(Self::Occ),
         };
         // Report an unknown setting first: the scenario may be invalid only because of it.
         settings.finish(name)?;

@@ -10,7 +10,7 @@ use stagger_terminal::input;
 use stagger_terminal::output::error::CliError;
 use stagger_terminal::output::outside::path_shown;
 
-use super::args::{ScenarioKind, SimulateArgs};
+use super::args::{CommonArgs, ScenarioKind};
 
 /// The longest scenario file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -116,22 +116,32 @@ pub(super) const MAX_SEEDS: u32 = 1_000;
 
 impl Request {
     /// Combines the file, if one is given, with the flags, which override it.
-    pub(super) fn new(args: &SimulateArgs) -> Result<Self, CliError> {
+    pub(super) fn new(
+        kind: ScenarioKind,
+        given: &[(&'static str, String)],
+        args: &CommonArgs,
+    ) -> Result<Self, CliError> {
         let file = args.file.as_deref().map(read).transpose()?.unwrap_or_default();
         let path = args.file.as_deref().unwrap_or(Path::new("")).display().to_string();
+        if let Some(other) = file.scenario.filter(|other| *other != kind) {
+            let (shown, name) = (path_shown(args.file.as_deref().unwrap_or(Path::new(""))), other.name());
+            return Err(CliError::usage(format_args!(
+                "--file: {shown} is of another scenario; use: stagger simulate {name} --file {shown}"
+            )));
+        }
         let mut settings = file.settings(&path);
-        for (name, text) in args.settings.given() {
+        for (name, text) in given {
             settings.set(name, text, &format!("--{name}"));
         }
         let flags_or = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Ok(Self {
-            kind: args.kind().or(file.scenario).unwrap_or_default(),
+            kind,
             settings,
             compare: flags_or(&args.compare, file.compare),
             own_guards: BTreeMap::new(),
             sweep: flags_or(&args.sweep, file.sweep.into()),
             seed: args.policy.seed.or(file.seed).unwrap_or(SEED),
-            seeds: match args.seeds.or(file.seeds).unwrap_or(1) {
+            seeds: match args.runs.seeds.or(file.seeds).unwrap_or(1) {
                 seeds @ 1..=MAX_SEEDS => seeds,
                 seeds => {
                     return Err(CliError::usage(format_args!(
@@ -139,7 +149,7 @@ impl Request {
                     )));
                 }
             },
-            assert: flags_or(&args.assert, file.assert),
+            assert: flags_or(&args.runs.assert, file.assert),
         })
     }
 

@@ -7,7 +7,7 @@ use stagger_core::text::{Compact, nearest, parse_duration, parse_number};
 use stagger_sim::storm::{SweptPart, SweptSetting};
 use stagger_terminal::output::error::CliError;
 
-use super::args::SettingArgs;
+use super::args::setting_names;
 use super::settings::MAX_RUNS;
 
 /// The values of several settings, all of which are combined with each other.
@@ -90,7 +90,7 @@ impl Dimension {
                 None => values.push(item.to_owned()),
             }
         }
-        let of = if SettingArgs::names().any(|name| name == setting) { SweptPart::Scenario } else { SweptPart::Policy };
+        let of = if setting_names().any(|name| name == setting) { SweptPart::Scenario } else { SweptPart::Policy };
         if of == SweptPart::Policy && !is_policy_setting(&setting) {
             return Err(unknown(&setting));
         }
@@ -106,7 +106,7 @@ fn is_policy_setting(name: &str) -> bool {
 }
 
 fn unknown(name: &str) -> String {
-    let settings = || POLICY_SETTINGS.into_iter().chain(SettingArgs::names().filter(|name| *name != "guards"));
+    let settings = || POLICY_SETTINGS.into_iter().chain(setting_names().filter(|name| *name != "guards"));
     match nearest(name, settings()) {
         Some(nearest) => format!("`{name}` is not a setting; did you mean `{nearest}`?"),
         None => format!(

@@ -123,7 +123,7 @@ fn the_last_of_a_repeated_flag_wins() {
 
 #[test]
 fn flag_aliases_of_other_tools_are_accepted_and_hidden() {
-    let help = see(&mut stagger(["run", "--help"])).stdout;
+    let help = see(&mut stagger(["run", "--help-all"])).stdout;
     for spelling in ["--delay", "--max-delay", "--factor", "--attempts ", "--deadline", "--reset-after"] {
         assert!(!help.contains(spelling), "{spelling}");
     }
@@ -165,7 +165,7 @@ fn the_manual_pages_render() {
         (&["man", "run"], "STAGGER_ADVICE"),
         (&["man", "plan"], "--sample"),
         (&["man", "check"], "--log"),
-        (&["man", "simulate"], "--clients"),
+        (&["man", "simulate", "reconnect"], "--clients"),
         (&["man", "drill"], "--capacity"),
         (&["man", "advise"], "--clients"),
         (&["man", "completions"], "bash"),

@@ -18,7 +18,6 @@ const OFFERED: &[(&str, &str)] = &[
     ("stagger run --stdin repl", "replay"),
     ("stagger run --signal QUI", "QUIT"),
     ("stagger check --for serv", "serverless"),
-    ("stagger simulate @incident/aw", "@incident/aws-2025-10"),
     ("stagger run --hold-stdo", "--hold-stdout"),
     ("stagger run -- mkfif", "mkfifo"),
     ("stagger retry -n 3 -- mkfif", "mkfifo"),

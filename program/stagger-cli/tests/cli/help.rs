@@ -14,7 +14,9 @@ fn subcommands() -> Vec<Vec<String>> {
     // A continuation line of a description is indented further.
     let entries = list.lines().take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
     let names = entries.filter_map(|line| line.split_whitespace().next());
-    [vec![]].into_iter().chain(names.map(|name| vec![name.to_owned()])).collect()
+    let scenarios = ["reconnect", "fluid", "outage", "occ", "system"];
+    let scenarios = scenarios.map(|scenario| vec!["simulate".to_owned(), scenario.to_owned()]);
+    [vec![]].into_iter().chain(names.map(|name| vec![name.to_owned()])).chain(scenarios).collect()
 }
 
 /// Returns every help text and manual page, with the arguments that print it.
@@ -22,7 +24,7 @@ fn pages() -> Vec<(Vec<String>, String)> {
     let subcommands = subcommands();
     assert!(subcommands.len() > 8, "{subcommands:?}");
     let help = subcommands.iter().flat_map(|command| {
-        ["-h", "--help"].map(|flag| command.iter().cloned().chain([flag.to_owned()]).collect::<Vec<_>>())
+        ["-h", "--help", "--help-all"].map(|flag| command.iter().cloned().chain([flag.to_owned()]).collect::<Vec<_>>())
     });
     let man = subcommands.iter().map(|command| ["man".to_owned()].into_iter().chain(command.clone()).collect());
     help.chain(man)
@@ -110,9 +112,9 @@ fn a_summary_fits_a_screen_and_names_the_way_to_the_rest() {
         let text = said(stagger(&line).env("COLUMNS", "80"));
         assert!(text.lines().count() <= 24, "{args:?}: {} lines\n{text}", text.lines().count());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        let whole = match args.first() {
-            Some(name) => format!("stagger {name} --help"),
-            None => "stagger help COMMAND".to_owned(),
+        let whole = match &args[..] {
+            [] => "stagger help COMMAND".to_owned(),
+            names => format!("stagger {} --help", names.join(" ")),
         };
         assert!(text.contains(&whole) && !text.contains("Examples:"), "{text}");
         let without = said(stagger(args.iter().map(String::as_str).chain(["--help"])).env("COLUMNS", "80"));
@@ -123,6 +125,18 @@ fn a_summary_fits_a_screen_and_names_the_way_to_the_rest() {
     seen.exits(0).prints("-h\n");
     // The last of them wins, as with other flags.
     assert_eq!(said(&mut stagger(["run", "-h"])), said(&mut stagger(["retry", "-h"])));
+}
+
+/// Two screens of fifty lines.
+#[test]
+fn the_help_of_a_command_fits_two_screens_and_names_the_way_to_the_rest() {
+    for args in subcommands().iter().filter(|args| !args.is_empty()) {
+        let line = |flag| said(stagger(args.iter().map(String::as_str).chain([flag])).env("COLUMNS", "100"));
+        let text = line("--help");
+        assert!(text.lines().count() <= 100, "{args:?}: {} lines\n{text}", text.lines().count());
+        assert!(text.contains(&format!("stagger {} --help-all", args.join(" "))), "{text}");
+        assert!(line("--help-all").lines().count() >= text.lines().count(), "{args:?}");
+    }
 }
 
 #[test]
@@ -151,7 +165,7 @@ fn every_help_that_asks_for_a_length_says_what_one_is() {
     for (line, want) in [
         ("plan -d 2 -n 2", "base=2s"),
         ("run -v -d 0.5 -t 3 -k 1 --time-limit 9 -- true", "base=500ms"),
-        ("simulate --clients 5 --capacity 5/s --down 1 --horizon 30 -n 3", "downtime 1s"),
+        ("simulate reconnect --clients 5 --capacity 5/s --down 1 --horizon 30 -n 3", "downtime 1s"),
     ] {
         let seen = see(&mut stagger(line.split(' ')));
         assert!((seen.stdout.clone() + &seen.stderr).contains(want), "{line}: {seen:#?}");
@@ -229,32 +243,32 @@ const REWORDED: &[(&str, &str, &str)] = &[
         "say how to mend it",
         "Find what could turn a policy, or a configuration, into a retry storm, and suggest fixes",
     ),
-    ("run --help", "Ceiling of", "Upper bound of the first delay"),
-    ("run --help", "grows beyond this", "Upper bound for every delay"),
-    ("run --help", "How often to try in all", "Maximum number of attempts, including the first"),
-    ("run --help", "How attempts are told", "Log format: for humans, JSON lines, or off"),
-    ("run --help", "standard input is none", "even though standard input is not a terminal"),
-    ("run --help", "worth another attempt", "Outcomes to retry"),
-    ("run --help", "that is wanted", "Outcome to wait for"),
-    ("run --help", "was healthy", "Treat an attempt that ran at least this long as healthy"),
-    ("run --help", "is sent first", "Signal sent to a command that has timed out"),
+    ("run --help-all", "Ceiling of", "Upper bound of the first delay"),
+    ("run --help-all", "grows beyond this", "Upper bound for every delay"),
+    ("run --help-all", "How often to try in all", "Maximum number of attempts, including the first"),
+    ("run --help-all", "How attempts are told", "Log format: for humans, JSON lines, or off"),
+    ("run --help-all", "standard input is none", "even though standard input is not a terminal"),
+    ("run --help-all", "worth another attempt", "Outcomes to retry"),
+    ("run --help-all", "that is wanted", "Outcome to wait for"),
+    ("run --help-all", "was healthy", "Treat an attempt that ran at least this long as healthy"),
+    ("run --help-all", "is sent first", "Signal sent to a command that has timed out"),
     ("run --until fial -- true", "is no result", "unknown outcome `fial`; use exit codes"),
     ("run --signal FOO -- true", "is no signal", "unknown signal `FOO`"),
-    ("run --help", "makes no sense", "usage error"),
-    ("plan --help", "makes no sense", "usage error"),
-    ("check --help", "makes no sense", "usage error"),
-    ("simulate --help", "makes no sense", "usage error"),
-    ("drill --help", "makes no sense", "usage error"),
-    ("simulate --help", "gives the same files", "The same seed produces the same files"),
-    ("check --help", "are meant", "rules whose findings are suppressed"),
-    ("check --help", "speak", "A rule that needs a fact about the deployment is skipped"),
+    ("run --help-all", "makes no sense", "usage error"),
+    ("plan --help-all", "makes no sense", "usage error"),
+    ("check --help-all", "makes no sense", "usage error"),
+    ("simulate outage --help-all", "makes no sense", "usage error"),
+    ("drill --help-all", "makes no sense", "usage error"),
+    ("simulate occ --help-all", "gives the same files", "The same seed produces the same files"),
+    ("check --help-all", "are meant", "rules whose findings are suppressed"),
+    ("check --help-all", "speak", "A rule that needs a fact about the deployment is skipped"),
     ("advise --for reconnecting --clients 10k --no-input", "want jitter", "jitter and a spread are required"),
     ("advise --for far --no-input", "is not guessed", "not specified"),
-    ("drill --help", "under real clients", "Kill a real server while real clients are connected"),
-    ("simulate --help", "underway", "One-way network latency"),
-    ("run --help", "Draw no live line", "Do not draw the live status line, even on a terminal"),
-    ("run --help", "Tell the policy", "Also log the policy, the seed and the start of each attempt"),
-    ("simulate --help", "set apart by commas", "Comma-separated"),
+    ("drill --help-all", "under real clients", "Kill a real server while real clients are connected"),
+    ("simulate outage --help", "underway", "One-way network latency"),
+    ("run --help-all", "Draw no live line", "Do not draw the live status line, even on a terminal"),
+    ("run --help-all", "Tell the policy", "Also log the policy, the seed and the start of each attempt"),
+    ("simulate outage --help", "set apart by commas", "Comma-separated"),
     ("run --retry-on 7 -- false", "has no 1", "reason=not-retry-on"),
 ];
 

@@ -62,7 +62,7 @@ fn a_page_of_advise_has_the_recommended_policy_and_its_figures() {
     let policy = document["policy"]["line"].as_str().expect("a policy");
     let answer = format!("<p class=\"answer\">Retry with {policy}: after a mass disconnect ");
     assert!(page.contains(&answer), "{page}");
-    assert!(page.contains("stagger simulate --clients 100"), "{page}");
+    assert!(page.contains("stagger simulate reconnect --clients 100"), "{page}");
 }
 
 #[test]

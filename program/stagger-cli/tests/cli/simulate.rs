@@ -25,8 +25,12 @@ const STORM: [&str; 11] = [
     "--seeds=2",
 ];
 
+/// Creates a simulation: of a mass disconnect, unless the first argument names another scenario.
 pub(crate) fn simulate(args: &[&str]) -> Command {
     let mut command = stagger(["simulate"]);
+    if args.first().is_none_or(|first| first.starts_with('-')) {
+        command.arg("reconnect");
+    }
     command.args(args).env("COLUMNS", "120");
     command
 }
@@ -85,7 +89,7 @@ fn every_scenario_has_its_metrics() {
 fn settings_reach_the_scenario() {
     let document = json(&said(&mut simulate(&[
         "--clients=1.5k",
-        "--accept-rate=30/min",
+        "--capacity=30/min",
         "--backlog=7",
         "--one-way=5ms..9ms",
         "--disconnect-window=1s",
@@ -350,13 +354,14 @@ fn invalid_input_is_rejected_with_a_remedy() {
         ),
         (&["--assert", "peek<=3"], 2, "--assert: unknown metric `peek`; there are clients, peak_100ms"),
         (&["--compare", "curl,sockt.io"], 2, "--compare: `sockt.io` "),
+        (&["occ", "--backlog", "3"], 2, "unexpected argument '--backlog' found"),
         (
-            &["occ", "--backlog", "3"],
+            &["occ", "--sweep", "backlog=3"],
             2,
-            "--backlog: the occ scenario has no setting `backlog`; remove it or use one of clients, one-way",
+            "--sweep: the occ scenario has no setting `backlog`; remove it or use one of clients, one-way",
         ),
         (&["fluid", "-j", "decorrelated"], 2, "(stagger simulate reconnect)"),
-        (&["fluid", "--retry-after", "staggered"], 2, "the fluid scenario has no setting `retry-after`"),
+        (&["fluid", "--retry-after", "staggered"], 2, "unexpected argument '--retry-after' found"),
         (&["outage", "--guards", "tokns"], 2, "--guards: `tokns` is not a guard; did you mean `tokens`?"),
         (
             &["outage", "--guards", "window rato=10%"],
@@ -380,7 +385,6 @@ fn invalid_input_is_rejected_with_a_remedy() {
             "--crash-loop: `often` is not a number of crashes; use a whole number from 0 to",
         ),
         (&["--crash-above", "5k"], 2, "--crash-above has no effect without --crash-loop"),
-        (&["fluid", "--crash-loop", "5"], 2, "the fluid scenario has no setting `crash-loop`"),
         (
             &["--crash-loop=3", "--guards=quiet"],
             2,
@@ -388,7 +392,6 @@ fn invalid_input_is_rejected_with_a_remedy() {
         ),
         (&["--processes=3"], 2, "--processes has no effect without --guards; add them, such as --guards quiet"),
         (&["--processes=3", "--clients=2", "--guards=quiet"], 2, "processes is 0 or above the number of clients"),
-        (&["fluid", "--guards=quiet"], 2, "the fluid scenario has no setting `guards`"),
         (
             &["outage", "--store-down=5s..9s", "--guards=quiet"],
             2,

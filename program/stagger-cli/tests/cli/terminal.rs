@@ -346,7 +346,7 @@ fn a_job_in_the_background_draws_no_line() {
     for (command, line) in [
         ("run -n 2 -d 60s --jitter none -- false", "starts in"),
         ("wait file:/nowhere", "of 1m"),
-        ("simulate --clients=20k --capacity=1k -n=inf --seeds=1000", "simulating "),
+        ("simulate reconnect --clients=20k --capacity=1k -n=inf --seeds=1000", "simulating "),
     ] {
         let mut shell = Terminal::start(80, &[("PS1", "$ ")], "bash", &["--norc", "--noprofile", "-i"]);
         shell.types(&format!("{STAGGER} {command}\n"));
@@ -389,7 +389,7 @@ fn a_command_stopped_by_sigttin_is_noted() {
 
 #[test]
 fn a_simulation_shows_its_progress_and_reports_finished_runs_after_an_interrupt() {
-    let args = ["simulate", "--clients=20k", "--capacity=1k", "-n=inf", "--seeds=1000"];
+    let args = ["simulate", "reconnect", "--clients=20k", "--capacity=1k", "-n=inf", "--seeds=1000"];
     let mut terminal = Terminal::start(80, &[], STAGGER, &args);
     terminal.watch_until("the status line", |terminal| terminal.has("simulating 1000 runs: "));
     terminal.types("\u{3}");

@@ -253,9 +253,7 @@ mod tests {
 
     #[test]
     fn the_help_lists_every_setting_of_every_kind() {
-        use clap::Args;
-        let help = crate::simulate::SimulateArgs::augment_args(clap::Command::new("simulate"));
-        let help = help.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let help = settings_help();
         let words: Vec<&str> = help.split_whitespace().collect();
         for kind in KINDS.iter().filter(|kind| !kind.settings.is_empty()) {
             let list = format!("{} {}", kind.keyword, kind.settings.join(", "));

@@ -18,39 +18,33 @@ use stagger_terminal::plot::RenderOptions;
 use super::document::Document;
 use super::find::{frontier, search};
 use super::report::{figures, report};
-use crate::simulate::args::SimulateArgs;
+use crate::simulate::args::SystemArgs;
 use crate::simulate::incident::Incident;
 use crate::simulate::runs::with_progress;
 
 /// The default seed of the first run.
 const SEED: u64 = 1;
 
-/// Runs `stagger simulate system FILE` and `stagger simulate @incident/NAME`.
-pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
-    check_flags(args)?;
-    let (file, name) = match (args.incident(), &args.system) {
-        (Some(reference), _) => {
+/// Runs `stagger simulate system`.
+pub(crate) fn run(args: &SystemArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let (file, name) = match args.file.to_str().filter(|name| Incident::is_meant(name)) {
+        Some(reference) => {
             let incident = Incident::find(reference)?;
             (SystemFile::parse(incident.text).map_err(CliError::usage)?, reference.to_owned())
         }
-        (None, Some(path)) => (read(path)?, path_shown(path)),
-        (None, None) => {
-            return Err(CliError::usage(
-                "system: the file of the system is missing; name it, as in: stagger simulate system three-tiers.toml",
-            ));
-        }
+        None => (read(&args.file)?, path_shown(&args.file)),
     };
-    let first = args.policy.seed.unwrap_or(SEED);
+    let first = args.seed.unwrap_or(SEED);
     // With a search or a map, the seeds are those of each of their values.
-    let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.seeds.unwrap_or(1) };
+    let own_seeds = if args.find.is_some() || args.frontier.is_some() { 1 } else { args.runs.seeds.unwrap_or(1) };
     let seeds: Vec<_> = (0..u64::from(own_seeds)).map(|offset| Seed::new(first.wrapping_add(offset))).collect();
-    let conditions = conditions(&args.assert, file.system())?;
+    let conditions = conditions(&args.runs.assert, file.system())?;
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::install()?;
     let runs = simulate(file.system(), &seeds, &interrupt, term);
     let mut document = Document::new(name, file.system(), runs.iter().map(|(seed, figures)| (*seed, figures)));
     let progress = Progress::new();
-    let given = (first, args.seeds);
+    let given = (first, args.runs.seeds);
     if let Some(text) = &args.find {
         document.search =
             with_progress(&progress, "searching", &interrupt, term, || search(&file, text, given, &progress))?;
@@ -72,16 +66,6 @@ fn read(path: &Path) -> Result<SystemFile, CliError> {
         }
         None => CliError::usage(error),
     })
-}
-
-/// Rejects flags of the other scenarios.
-fn check_flags(args: &SimulateArgs) -> Result<(), CliError> {
-    match args.setting() {
-        Some(flag) => Err(CliError::usage(format_args!(
-            "system: {flag} cannot be used with a system, whose settings are all in its file; change the file"
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// Runs the system with every seed until it is decided, on all cores. Returns the runs that finished before an

@@ -1,4 +1,4 @@
-//! The claims are the figures of: stagger simulate --compare socket.io --compare 'exponential base=1s spread=5s max-attempts=inf' --clients 500 --capacity 100/s --down 2s --seed 1
+//! The claims are the figures of: stagger simulate reconnect --compare socket.io --compare 'exponential base=1s spread=5s max-attempts=inf' --clients 500 --capacity 100/s --down 2s --seed 1
 
 use core::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::support::{said, stagger};
 fn simulate(seed: u64) -> String {
     let policies = ["--compare", "socket.io", "--compare", "exponential base=1s spread=5s max-attempts=inf"];
     let scenario = ["--clients", "500", "--capacity", "100/s", "--down", "2s", "--json", "--seed"];
-    let words = ["simulate"].into_iter().chain(policies).chain(scenario).map(str::to_owned);
+    let words = ["simulate", "reconnect"].into_iter().chain(policies).chain(scenario).map(str::to_owned);
     said(&mut stagger(words.chain([seed.to_string()])))
 }
 
@@ -87,7 +87,7 @@ fn every_export_is_a_file_that_its_reader_accepts() {
     assert!(planned.contains("spread=5s max-attempts=inf"), "{planned}");
     let report = export("report");
     assert!(
-        report.starts_with("<!doctype html>") && report.contains("stagger simulate --compare socket.io"),
+        report.starts_with("<!doctype html>") && report.contains("stagger simulate reconnect --compare socket.io"),
         "{report}"
     );
     let rust = export("rust");

@@ -135,7 +135,7 @@ fn reports_fit_a_phone(page: &mut Page) {
     for arguments in [
         "advise --no-input --for far --clients 500 --capacity 300/s",
         "check socket.io --clients 500 --capacity 300/s",
-        "simulate --clients 500 --capacity 300/s",
+        "simulate reconnect --clients 500 --capacity 300/s",
         "simulate outage --guards none,tokens",
         "simulate system @incident/slack-2022-02",
     ] {
