@@ -47,12 +47,6 @@ pub mod readme_of_sim {}
 #[doc = include_str!("../../../crates/stagger-ws/README.md")]
 pub mod readme_of_ws {}
 
-#[doc = include_str!("../../../docs/guide/README.md")]
-pub mod index {}
-
-#[doc = include_str!("../../../docs/guide/as-shipped.md")]
-pub mod as_shipped {}
-
 #[doc = include_str!("../../../docs/guide/check.md")]
 pub mod check {}
 
@@ -113,17 +107,8 @@ pub mod hedging {}
 #[doc = include_str!("../../../docs/guide/http.md")]
 pub mod http {}
 
-#[doc = include_str!("../../../docs/guide/jitter.md")]
-pub mod jitter {}
-
 #[doc = include_str!("../../../docs/guide/metrics.md")]
 pub mod metrics {}
-
-#[doc = include_str!("../../../docs/guide/numbers.md")]
-pub mod numbers {}
-
-#[doc = include_str!("../../../docs/guide/pacing.md")]
-pub mod pacing {}
 
 #[doc = include_str!("../../../docs/guide/pools.md")]
 pub mod pools {}
@@ -154,9 +139,6 @@ pub mod systems {}
 
 #[doc = include_str!("../../../docs/guide/testing.md")]
 pub mod testing {}
-
-#[doc = include_str!("../../../docs/guide/traces.md")]
-pub mod traces {}
 
 #[doc = include_str!("../../../docs/guide/truth.md")]
 pub mod truth {}

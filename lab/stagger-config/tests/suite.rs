@@ -22,8 +22,6 @@ mod kubernetes;
 mod libraries;
 #[path = "suite/meshes.rs"]
 mod meshes;
-#[path = "suite/pages.rs"]
-mod pages;
 #[path = "suite/proxies.rs"]
 mod proxies;
 #[path = "suite/restarts.rs"]

@@ -1,5 +1,4 @@
-//! Checks `docs/guide/compared.md`: what the crates do on a bare call, their versions, and the figures from other
-//! pages.
+//! Checks `docs/guide/compared.md`: what the crates do on a bare call, and their versions.
 
 use core::pin::Pin;
 use core::time::Duration;
@@ -21,7 +20,6 @@ use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 use super::delays::paused;
 
 const PAGE: &str = include_str!("../../../../docs/guide/compared.md");
-const PERFORMANCE: &str = include_str!("../../../../docs/performance.md");
 const LOCK: &str = include_str!("../../../../Cargo.lock");
 
 /// The number of calls whose delays are drawn: with full jitter, the longest of so many is within 5 % of the ceiling
@@ -214,17 +212,5 @@ fn the_versions_of_the_crates_are_those_of_the_lock_file() {
         let version = row.split('|').nth(2).unwrap().trim().trim_start_matches("retry ").split(',').next().unwrap();
         assert!(locked(name, version), "{name} {version}");
         assert!(row.contains(&format!("/{version}/")), "{row}");
-    }
-}
-
-/// The benchmark counts those that are compiled.
-#[test]
-fn the_numbers_of_packages_are_those_of_the_page_about_performance() {
-    let (_, weight) = PERFORMANCE.split_once("\n## G. Weight").unwrap();
-    let (head, packages) = (row(&["", "tokio alone", "stagger", "backon", "tower"]), row(&["packages"]));
-    for (at, name) in ["tokio", "stagger", "backon", "tower"].into_iter().enumerate() {
-        assert!(head[at + 1].starts_with(name), "{head:?}");
-        let row = weight.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();
-        assert_eq!(packages[at + 1], row.split('|').nth(3).unwrap().trim(), "{name}");
     }
 }

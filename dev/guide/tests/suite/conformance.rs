@@ -8,8 +8,8 @@ const PAGE: &str = include_str!("../../../../docs/conformance.md");
 
 /// Returns the code of each row, in lower case and with an underscore as in a test name.
 fn rows() -> Vec<String> {
-    let cells = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-    cells.filter_map(|cell| code(&cell.to_lowercase().replace('-', "_"))).collect()
+    let items = PAGE.lines().filter_map(|line| line.strip_prefix("- ")?.split(':').next());
+    items.filter_map(|cell| code(&cell.to_lowercase().replace('-', "_"))).collect()
 }
 
 /// Returns the two characters that the codes of each system begin with.

@@ -17,8 +17,13 @@ pub(super) const CHANCE: f64 = 0.0381;
 /// Parses a policy, and asserts that the page has it in this form.
 pub(super) fn printed(page: &str, policy: &str) -> Policy {
     assert!(page.contains(policy), "the page does not have {policy:?}");
+    canonical(policy)
+}
+
+/// Parses a policy that prints in the same form.
+pub(super) fn canonical(policy: &str) -> Policy {
     let parsed: Policy = policy.parse().unwrap();
-    assert_eq!(parsed.to_string(), policy, "the page has a form that is not canonical");
+    assert_eq!(parsed.to_string(), policy, "the form is not canonical");
     parsed
 }
 

@@ -4,8 +4,6 @@ use stagger::budget::Tokens;
 use stagger::guard::{End, Guard as _, Permit};
 use stagger::{FailureKind, Instant, Outcome};
 
-const PAGE: &str = include_str!("../../../../docs/guide/fleet.md");
-
 /// Makes 1,000 calls of which every second one is throttled, and returns how many of these are retried, in vain.
 fn second(tokens: &Tokens) -> u32 {
     let now = Instant::ZERO;
@@ -24,11 +22,8 @@ fn second(tokens: &Tokens) -> u32 {
 #[test]
 fn a_budget_that_successes_refill_is_gone_in_a_second_of_throttling() {
     let tokens = Tokens::builder().capacity(500).reward(1).build().unwrap();
-    for (number, want) in [(1, 199), (2, 100), (3, 100)] {
-        let retried = second(&tokens);
-        assert_eq!(retried, want);
-        let row = format!("| {number} | 500 | {retried} | {} |", 500 - retried);
-        assert!(PAGE.contains(&row), "{row}");
+    for want in [199, 100, 100] {
+        assert_eq!(second(&tokens), want);
     }
     assert_eq!(tokens.available(), Some(0));
 }

@@ -76,7 +76,7 @@ fn features(path: &str) -> Vec<(String, bool)> {
 
 #[test]
 fn the_table_of_features_is_that_of_the_manifests() {
-    const PAGE: &str = include_str!("../../../../docs/guide/README.md");
+    const PAGE: &str = include_str!("../../../../docs/reference/features.md");
     let table = PAGE.split("## Features").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut listed: Vec<(String, String, bool)> = Vec::new();
     let mut library = "";

@@ -1,6 +1,6 @@
 //! The grids on which our own profiles are chosen, and what a policy does on them.
 //!
-//! The guide, "How the profiles were chosen", has the criterion in words and the figures of the profiles.
+//! The guide, "How the profiles were chosen", has the criterion in words.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Our own profiles: what they were before the law about them, their criterion, and the figures of the guide.
+//! Our own profiles: what they were before the law about them, their criterion, and their figures.
 
 use stagger::{Policy, Seed, profile};
 
@@ -45,31 +45,26 @@ fn our_profiles_for_calls_are_chosen_by_their_criterion() {
     }
 }
 
-/// The tables of the guide, "How the profiles were chosen".
+/// What our profiles cost on their grids, beside a neighbor and what each was before: cost, peak, recovery and attempts.
 #[test]
-fn the_guide_has_the_figures() {
-    const GUIDE: &str = include_str!("../../../../docs/guide/choosing.md");
-    let mut rows = 0;
-    let mut grid = None;
-    for line in GUIDE.lines() {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        match cells[..] {
-            ["connections", "cost", ..] => grid = Some(Grid::new(Kind::Connections).unwrap()),
-            ["jobs", "cost", ..] => grid = Some(Grid::new(Kind::Jobs).unwrap()),
-            [name, cost, peak, recovery, attempts] if name.starts_with('`') => {
-                let (Some(grid), Ok(policy)) = (&grid, name.trim_matches('`').parse::<Policy>()) else { continue };
-                let runs: Vec<_> = (0..4).map(|seed| grid.figures(&policy, Seed::new(seed))).collect();
-                let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / 4.0;
-                let figures =
-                    [mean(&Figures::cost), mean(&|run| run.peak), mean(&|run| run.recovery), mean(&|run| run.attempts)];
-                let [got_cost, got_peak, got_recovery, got_attempts] = figures;
-                let got = format!("{got_cost:.2} {got_peak:.2} {got_recovery:.1} s {got_attempts:.2}");
-                assert_eq!(got, [cost, peak, recovery, attempts].join(" "), "{name}");
-                rows += 1;
-            }
-            [""] => grid = None,
-            _ => {}
-        }
+fn our_profiles_have_these_figures_on_their_grids() {
+    for (kind, policy, want) in [
+        (Kind::Connections, "web-socket", "4.89 2.10 29.9 s 4.47"),
+        (
+            Kind::Connections,
+            "exponential base=10s cap=20s jitter=equal spread=10s max-attempts=inf",
+            "4.99 2.55 24.7 s 5.50",
+        ),
+        (Kind::Connections, "exponential base=500ms cap=30s spread=10s max-attempts=inf", "6.13 5.43 28.2 s 8.92"),
+        (Kind::Jobs, "exponential base=20s cap=2m jitter=50% max-attempts=10", "5.37 1.50 78.0 s 3.35"),
+        (Kind::Jobs, "background-job", "5.38 1.31 93.4 s 3.12"),
+        (Kind::Jobs, "exponential base=1s cap=60s jitter=decorrelated max-attempts=10", "11.66 5.67 5865.7 s 6.08"),
+    ] {
+        let (grid, policy): (_, Policy) = (Grid::new(kind).unwrap(), policy.parse().unwrap());
+        let runs: Vec<_> = (0..4).map(|seed| grid.figures(&policy, Seed::new(seed))).collect();
+        let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / 4.0;
+        let (peak, recovery) = (mean(&|run| run.peak), mean(&|run| run.recovery));
+        let (cost, attempts) = (mean(&Figures::cost), mean(&|run| run.attempts));
+        assert_eq!(format!("{cost:.2} {peak:.2} {recovery:.1} s {attempts:.2}"), want, "{policy}");
     }
-    assert_eq!(rows, 11);
 }

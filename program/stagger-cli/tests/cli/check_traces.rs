@@ -1,7 +1,7 @@
 //! Tests of `stagger check --traces`, run as a program.
 
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use serde_json::Value;
 
@@ -21,23 +21,6 @@ fn traces_tell_which_layer_multiplies() {
     let found = &document["multiplications"][0];
     assert_eq!((&found["product"], &found["guilty"]), (&Value::from(9), &Value::from(0)));
     assert_eq!(found["layers"][1]["caller"], "orders");
-}
-
-/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli traces`.
-#[test]
-fn the_guide_shows_what_is_printed_for_its_traces() {
-    let page = Path::new(GUIDE).join("traces.md");
-    let text = fs::read_to_string(&page).unwrap();
-    let line = "$ stagger check --traces traces/basket.json\n";
-    let (head, rest) = text.split_once(line).unwrap();
-    let (_, tail) = rest.split_once("```").unwrap();
-    let command = ["check", "--traces", "traces/basket.json"];
-    let seen = see(stagger(command).current_dir(GUIDE).env("COLUMNS", "100"));
-    let now = format!("{head}{line}{}```{tail}", seen.exits(1).stdout);
-    if env::var_os("STAGGER_BLESS").is_some() {
-        fs::write(&page, &now).unwrap();
-    }
-    assert_eq!(fs::read_to_string(&page).unwrap(), now);
 }
 
 #[test]

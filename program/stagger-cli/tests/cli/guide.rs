@@ -9,13 +9,10 @@ use crate::markdown::{self, PROJECT};
 use crate::support::{Files, see, stagger};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/numbers.md");
-
 const SIMULATE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulate.md");
 
-const CONFIG_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check-config.md");
-
-const CONFIG_PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/configs");
+/// Files, and what `check` prints about them, in the form of a page.
+const TRANSCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/golden/check");
 
 const FENCE: &str = "```console\n";
 
@@ -74,45 +71,17 @@ fn assert_pictures_match(pictures: &[&str], written: impl Fn(&str) -> String) {
     }
 }
 
-/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli guide`.
-#[test]
-fn figures_on_the_numbers_page_match_their_commands() {
-    let page = fs::read_to_string(PAGE).unwrap();
-    let files = Files::new();
-    let (now, commands) = regenerate(&page, &files.path("."));
-    assert!(commands > 5, "{commands} commands");
-    let pictures = pictures(&page);
-    assert!(!pictures.is_empty());
-    if env::var_os("STAGGER_BLESS").is_some() {
-        fs::write(PAGE, &now).unwrap();
-    }
-    assert_pictures_match(&pictures, |path| fs::read_to_string(files.path(path)).unwrap());
-    // Line by line, for a readable difference.
-    let page = fs::read_to_string(PAGE).unwrap();
-    for (at, (is, should)) in page.lines().zip(now.lines()).enumerate() {
-        assert_eq!(is, should, "line {}", at + 1);
-    }
-    assert_eq!(page, now);
-}
-
 /// Slow for a test, because it runs what readers run.
 #[test]
 fn outputs_on_the_simulate_page_match_their_commands() {
     assert_outputs_match(SIMULATE_PAGE, 4);
 }
 
-/// The files that the commands read are those of the page: a block of YAML, JSON or the like behind a line with its
-/// name.
+/// A transcript for each system, with a file as people have it and its fixed form, and two of policies and deployments.
 #[test]
-fn outputs_on_the_page_about_configurations_match_their_commands() {
-    assert_outputs_match(CONFIG_PAGE, 6);
-}
-
-/// One page for each system, with a file as people have it and its fixed form.
-#[test]
-fn outputs_on_the_pages_of_each_format_match_their_commands_and_fixed_files_have_no_findings() {
-    let pages: Vec<_> = fs::read_dir(CONFIG_PAGES).expect("the pages").map(|page| page.unwrap().path()).collect();
-    assert_eq!(pages.len(), 16);
+fn check_prints_what_its_transcripts_have_and_finds_nothing_in_fixed_files() {
+    let pages: Vec<_> = fs::read_dir(TRANSCRIPTS).expect("transcripts").map(|page| page.unwrap().path()).collect();
+    assert_eq!(pages.len(), 18);
     for path in pages {
         let path = path.to_str().expect("a path in UTF-8");
         assert_outputs_match(path, 1);
@@ -124,22 +93,13 @@ fn outputs_on_the_pages_of_each_format_match_their_commands_and_fixed_files_have
     }
 }
 
-/// Slow for a test, because the fleet has ten thousand processes.
-#[test]
-fn outputs_on_the_page_of_the_fleet_match_their_commands() {
-    assert_outputs_match(&format!("{GUIDE}/fleet.md"), 1);
-}
-
 /// Pages whose tests are above, because they take long or say more.
-const OF_THEIR_OWN: [&str; 4] = ["numbers.md", "simulate.md", "check-config.md", "fleet.md"];
+const OF_THEIR_OWN: [&str; 1] = ["simulate.md"];
 
 /// No page is named here, so that a new one needs nothing to be compared.
 #[test]
 fn outputs_on_all_other_pages_match_their_commands() {
-    let has_own = |path: &Path| {
-        path.parent().is_some_and(|parent| parent.ends_with("configs"))
-            || path.file_name().is_some_and(|name| OF_THEIR_OWN.iter().any(|own| name == *own))
-    };
+    let has_own = |path: &Path| path.file_name().is_some_and(|name| OF_THEIR_OWN.iter().any(|own| name == *own));
     let pages: Vec<_> = markdown::pages().into_iter().filter(|path| !has_own(path)).collect();
     let pages: Vec<_> = pages.iter().map(|path| path.to_str().expect("a path in UTF-8")).collect();
     let with: Vec<_> = pages.iter().filter(|path| fs::read_to_string(path).unwrap().contains(FENCE)).collect();
@@ -226,7 +186,7 @@ fn commands_that_plan_and_check_policies_run_as_they_are_written() {
     assert!(ran.len() > 8, "{ran:#?}");
 }
 
-/// Writes the files of a page: blocks behind a line such as "`virtualservice.yaml`:".
+/// Writes the files of a page: blocks behind a line that ends with a name, such as "`virtualservice.yaml`:".
 pub(crate) fn write_files(page: &str, files: &Files) {
     for part in page.split("`:\n\n```").skip(1) {
         let (block, _) = part.split_once("\n```").expect("each block ends");
@@ -301,19 +261,6 @@ fn exit_codes_on_their_page_are_those_of_each_help() {
         }
         let on_page = rows.iter().filter(|row| !row[column].trim().trim_matches('-').is_empty());
         assert_eq!(on_page.flat_map(|row| numbers(row[1])).collect::<BTreeSet<_>>(), in_help, "{name}");
-    }
-}
-
-/// Figures outside of a command block are not regenerated, so prose must not contain any.
-#[test]
-fn prose_contains_no_measured_figures() {
-    let page = fs::read_to_string(PAGE).unwrap();
-    let prose = page.split("```").step_by(2).collect::<String>();
-    // Settings in code and tables of recommendations are not measurements.
-    let lines = prose.split('`').step_by(2).collect::<String>();
-    let lines: Vec<_> = lines.lines().filter(|line| !line.starts_with('|')).collect();
-    for line in lines {
-        assert!(!line.contains(|c: char| c.is_ascii_digit()), "{line}");
     }
 }
 

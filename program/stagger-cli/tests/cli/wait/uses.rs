@@ -1,15 +1,13 @@
-//! The table of uses in `docs/guide/compared-shell.md`: each line runs against the real thing, and beside its peer.
+//! What people wait for: each line runs against the real thing, and beside the tool that is known for it.
 
 use core::time::Duration;
 use std::io::{BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use std::{env, fs, thread};
+use std::{env, thread};
 
 use super::scenes::{self, Scene, read_until};
 use crate::support::{Files, Running, eventually, has, ignore_no_signal};
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/compared-shell.md");
 
 struct Use {
     what: &'static str,
@@ -228,22 +226,12 @@ lines! {
     the_end_of_a_process = 20;
 }
 
-/// Every line of the table is on the page, as it is run.
-#[test]
-fn the_guide_has_these_lines() {
-    let page = fs::read_to_string(PAGE).unwrap();
-    for wanted in &USES {
-        let row = format!("| {} | `{}` | `{}` |", wanted.what, cell(wanted.ours), cell(wanted.theirs));
-        assert!(page.contains(&row), "missing: {row}");
-    }
-}
-
 /// Returns a line as it is written in a table.
 fn cell(line: &str) -> String {
     line.replace('|', "\\|")
 }
 
-/// Measures every line beside its peer, and prints the rows of the page:
+/// Measures every line beside its peer, and prints the rows of a table:
 /// `STAGGER_PEERS=DIR cargo test -p stagger-cli --test cli -- --ignored --nocapture beside_their_peers`, where DIR has
 /// the peers that are not in `PATH`, and a release build of stagger. `STAGGER_USE=HTTPS` selects lines.
 #[test]
