@@ -75,7 +75,10 @@ fn problem(words: &[OsString]) -> Option<String> {
         word.to_str().is_some_and(|word| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '|'))
     };
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::MissingRequiredArgument => None,
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::DisplayVersion
+        | ErrorKind::MissingRequiredArgument => None,
         ErrorKind::ValueValidation | ErrorKind::InvalidValue if words.iter().any(placeholder) => None,
         ErrorKind::InvalidValue if words.last().is_some_and(|word| word.as_encoded_bytes().starts_with(b"-")) => None,
         _ if words.iter().any(|word| word == "…" || word == "...") => None,
@@ -100,7 +103,7 @@ fn every_command_line_on_a_page_can_be_parsed() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(parsed > 250, "{parsed} command lines");
+    assert!(parsed > 120, "{parsed} command lines");
 }
 
 #[test]

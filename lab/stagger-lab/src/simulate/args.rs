@@ -37,7 +37,7 @@ pub(crate) enum Scenario {
         before_help = "\
 Examples:
   stagger simulate reconnect --compare 'socket.io,phoenix' --clients 10k
-  stagger simulate reconnect --clients 10k --capacity 500/s --sweep spread=0s,10s,20s
+  stagger simulate reconnect --clients 10k --sweep spread=0s,10s
   stagger simulate reconnect --crash-loop 5 -p socket.io -o storm.html",
         after_help = with_guards(),
     )]

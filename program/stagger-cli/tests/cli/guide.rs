@@ -152,7 +152,7 @@ fn a_sample_behind_a_command_is_compared_or_says_why_not() {
         }
     }
     assert!(unmarked.is_empty(), "{unmarked:#?}");
-    assert!(samples > 3, "{samples}");
+    assert!(samples > 2, "{samples}");
 }
 
 /// What a reader may type to learn the delays or the faults of a policy does what it says: it ends with 0, or with 1 if
@@ -252,7 +252,7 @@ fn exit_codes_on_their_page_are_those_of_each_help() {
     let (head, rows) = rows.split_first().expect("a table");
     for (column, name) in head.iter().enumerate().skip(2).filter(|(_, name)| !name.is_empty()) {
         let name = name.trim().trim_matches('`');
-        let help = see(&mut stagger([name, "--help"])).stdout;
+        let help = see(&mut stagger([name, "--help-all"])).stdout;
         let (_, help) = help.split_once("Exit status:").expect("each help has them");
         let mut in_help = numbers(help.split("\n\n").next().unwrap_or_default());
         // Codes of the command, which `run` and `wait` pass on.
