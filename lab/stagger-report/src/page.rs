@@ -62,7 +62,7 @@ pub fn frame(front: &Front<'_>, content: &str, json: &str, command: &str) -> Str
 
 /// Returns a sentence with a capital letter at its beginning, unless it begins with a name, which is not changed.
 fn capitalized(sentence: &str) -> String {
-    const BEGINNINGS: [&str; 14] = [
+    const BEGINNINGS: [&str; 16] = [
         "no policy ",
         "the system ",
         "the requests ",
@@ -76,6 +76,8 @@ fn capitalized(sentence: &str) -> String {
         "served: ",
         "what ",
         "retry ",
+        "those served ",
+        "when all is well, ",
         "do not ",
     ];
     let mut out = sentence.to_owned();
@@ -114,15 +116,17 @@ pub(crate) fn page(report: &Report, command: &str) -> String {
                 };
                 out.push_str(&format!("{title}{rows}"));
             }
-            Part::Policies(policies) => {
-                out.push_str("<section>\n<h2>Policies</h2>\n<dl>\n");
+            Part::Policies(title, policies) => {
+                let mut list = String::new();
                 for Named { name, policy, guards } in policies {
                     let guards =
                         guards.as_ref().map_or(String::new(), |guards| format!(", guards {}", escaped(guards)));
-                    let (name, policy) = (escaped(name), escaped(policy));
-                    out.push_str(&format!("<dt>{name}</dt><dd><code>{policy}</code>{guards}</dd>\n"));
+                    let name = if name.is_empty() { "policy".to_owned() } else { escaped(name) };
+                    let policy = escaped(policy);
+                    list.push_str(&format!("<dt>{name}</dt><dd><code>{policy}</code>{guards}</dd>\n"));
                 }
-                out.push_str("</dl>\n</section>\n");
+                let heading = if title.is_empty() { String::new() } else { format!("<h2>{title}</h2>\n") };
+                out.push_str(&format!("<section>\n{heading}<dl>\n{list}</dl>\n</section>\n"));
             }
             Part::Notes(title, sentences) if !sentences.is_empty() => {
                 let text: String = sentences.iter().map(|text| format!("<p>{}.</p>\n", escaped(text))).collect();
@@ -143,7 +147,9 @@ pub(crate) fn page(report: &Report, command: &str) -> String {
                 out.push_str(&format!("<p>{}</p>\n<ul>\n{items}</ul>\n", escaped(&sentence(title))));
             }
             Part::Text(text) => out.push_str(&format!("<p>{}.</p>\n", escaped(&sentence(text)))),
-            Part::Code(title, text) => out.push_str(&format!("<h3>{title}</h3>\n{}", preformatted(text))),
+            Part::Code(title, text) => {
+                out.push_str(&format!("<h3>{}</h3>\n{}", escaped(&sentence(title)), preformatted(text)))
+            }
             Part::Heading(text) => out.push_str(&format!("<h2>{}</h2>\n", escaped(text))),
             Part::Pictures(figures) => out.push_str(&inline(figures)),
             Part::Scenario | Part::Answer | Part::Summary(_) | Part::Notes(..) | Part::Curves(_) => {}

@@ -36,7 +36,8 @@ pub enum Part {
     /// The figures of [`Report::figures`].
     Figures,
     Table(Table),
-    Policies(Vec<Named>),
+    /// With a title on a page, unless it is empty.
+    Policies(&'static str, Vec<Named>),
     /// What was answered or is known, and what follows.
     Reasons(Vec<(String, String)>),
     Finding(Finding),

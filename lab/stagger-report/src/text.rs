@@ -43,7 +43,7 @@ pub(crate) fn terminal(report: &Report, options: RenderOptions) -> String {
                 let sentences = [&report.seeds].into_iter().chain(&report.answer);
                 sentences.filter(|text| !text.is_empty()).map(|text| line(text)).collect()
             }
-            Part::Policies(policies) => policies.iter().map(|policy| line(&described(policy))).collect(),
+            Part::Policies(_, policies) => policies.iter().map(|policy| line(&described(policy))).collect(),
             Part::Notes(_, sentences) => sentences.iter().map(|text| line(text)).collect(),
             Part::Map(_, draw) => draw(options),
             Part::Curves(curves) => lines(curves, options),
@@ -167,7 +167,7 @@ pub(crate) fn markdown(report: &Report) -> String {
                 let rows = table.rows.iter().map(|row| row.iter().map(|cell| markdown_text(cell)).collect());
                 out.push_str(&markdown_table(&heads, rows));
             }
-            Part::Policies(policies) => sentences
+            Part::Policies(_, policies) => sentences
                 .extend(policies.iter().map(|policy| format!("{}: `{}`", markdown_text(&policy.name), policy.policy))),
             Part::Answer => {
                 sentences.extend([&report.seeds].into_iter().chain(&report.answer).map(|text| markdown_text(text)));

@@ -41,7 +41,7 @@ pub(super) fn report(document: &Document) -> Result<Report, CliError> {
     let mut parts: Vec<Part> = [Part::Scenario].into_iter().chain(charts.next()).collect();
     parts.extend([
         Part::Figures,
-        Part::Policies(policies.clone().map(named).collect()),
+        Part::Policies("Policies", policies.clone().map(named).collect()),
         Part::Answer,
         Part::Notes("How it was measured", policies.clone().map(machine).collect()),
     ]);

@@ -16,7 +16,9 @@ use super::json::{document, rust, toml};
 pub(super) fn report(advice: &Advice, seed: u64) -> Result<Report, CliError> {
     let mut parts = vec![Part::Answer];
     parts.extend(warnings(advice).map(Part::Text));
-    parts.extend(advice.front().map(|front| Part::Chart(trade_off(front))));
+    // One point has nothing to be compared with.
+    let competing = advice.front().filter(|front| front.candidates.len() > 1);
+    parts.extend(competing.map(|front| Part::Chart(trade_off(front))));
     let reasons = advice.reasons().iter().map(|reason| {
         let answer = reason.answer.as_deref().unwrap_or("not specified");
         (format!("{} {answer}", reason.question.name()), reason.conclusion.clone())

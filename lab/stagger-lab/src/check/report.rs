@@ -83,7 +83,7 @@ fn policy_parts(checked: &PolicyResult) -> Vec<Part> {
     pictures.extend(fixed.map(|policy| ("fixed", policy)));
     let text = checked.policy.to_string();
     let named = |name: &str, policy: &Policy| {
-        Part::Policies(vec![Named { name: name.to_owned(), policy: policy.to_string(), guards: None }])
+        Part::Policies("", vec![Named { name: name.to_owned(), policy: policy.to_string(), guards: None }])
     };
     // If the argument was a whole policy rather than a name, only its canonical form is printed.
     let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);

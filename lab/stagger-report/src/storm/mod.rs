@@ -33,7 +33,7 @@ pub fn report(storm: &StormReport) -> Result<Report, CliError> {
     let mut parts: Vec<Part> = [Part::Scenario].into_iter().chain(charts.next()).collect();
     parts.extend([
         Part::Figures,
-        Part::Policies(figures::policies(storm)),
+        Part::Policies("Policies", figures::policies(storm)),
         Part::Answer,
         Part::Notes("How it was measured", measurements::measurements(storm)),
     ]);

@@ -33,7 +33,7 @@ pub(super) fn report(document: &Document) -> Result<Report, CliError> {
         parts.push(Part::Map(picture(frontier), Box::new(move |options| map(&drawn, options))));
     }
     parts.extend(charts(document).into_iter().map(Part::Chart));
-    parts.push(Part::Policies(document.system.edges.iter().map(named).collect()));
+    parts.push(Part::Policies("Policies", document.system.edges.iter().map(named).collect()));
     Ok(Report {
         heading: "System of services, simulated",
         scenario: describe(document),
