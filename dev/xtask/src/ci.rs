@@ -1,12 +1,17 @@
-//! `cargo xtask ci`: runs the steps in order and stops at the first failure.
+//! `cargo xtask ci`: runs the steps in order and stops at the first failure. Two run beside the last ones.
 
 use core::time::Duration;
 use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
+use std::{env, io};
 
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::shell::{Error, Result};
+use crate::workspace::target_directory;
 use crate::{debian, javascript, rustdoc, targets, testing, tool};
 
 /// What a step reports besides that it passed, such as a number of tests.
@@ -45,6 +50,13 @@ const STEPS: [Step; 13] = [
     step("fuzz", "each fuzz target for a limited time", testing::fuzz),
     step("loom", "lock-free code under every interleaving", testing::loom),
 ];
+
+/// The steps that need one processor and have a target directory to themselves: in a run of all, a process of their own
+/// begins with them after the tests.
+const BESIDE: [&str; 2] = ["fuzz", "loom"];
+
+/// The step before which that process starts.
+const BESIDE_FROM: &str = "js";
 
 const fn step(name: &'static str, about: &'static str, run: fn(&Options) -> Result<Note>) -> Step {
     Step { name, about, run }
@@ -105,7 +117,14 @@ fn step_named(name: &str) -> Result<&'static str> {
 
 fn run_all(steps: &[&Step], options: &Options) -> Result {
     let mut rows = Vec::new();
+    let mut beside = None;
     for (passed, step) in steps.iter().enumerate() {
+        if step.name == BESIDE_FROM && steps.len() == STEPS.len() {
+            beside = Some(Beside::start(options)?);
+        }
+        if beside.is_some() && BESIDE.contains(&step.name) {
+            continue;
+        }
         eprintln!("\n== {}: {}", step.name, step.about);
         let (result, took) = timed(|| (step.run)(options));
         let (line, failure) = match result {
@@ -119,8 +138,46 @@ fn run_all(steps: &[&Step], options: &Options) -> Result {
         }
         eprintln!("== {}: passed in {:.1} s", step.name, took.as_secs_f64());
     }
+    if let Some(beside) = beside {
+        let (result, took) = timed(|| beside.finish());
+        rows.push(Row { step: "fuzz, loom", took, line: "what was left of them".to_owned() });
+        result?;
+    }
     println!("\n{}\n{} steps passed, 0 failed", table(&rows), steps.len());
     Ok(())
+}
+
+/// The process that runs the steps of [`BESIDE`]. Its output is printed at its end.
+struct Beside {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Beside {
+    fn start(options: &Options) -> Result<Self> {
+        let log = target_directory("ci-beside.log")?;
+        let file = File::create(&log)?;
+        let mut command = Command::new(env::current_exe()?);
+        command.args(["ci", "--fuzz-seconds", &options.fuzz_seconds.to_string()]);
+        command.args(BESIDE.iter().flat_map(|step| ["--only", step]));
+        let child = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
+        eprintln!("\n== {}: begun beside the next steps", BESIDE.join(", "));
+        Ok(Self { child, log })
+    }
+
+    fn finish(mut self) -> Result {
+        let status = self.child.wait()?;
+        io::copy(&mut File::open(&self.log)?, &mut io::stderr())?;
+        if status.success() { Ok(()) } else { Err(format!("a step of {} failed", BESIDE.join(", ")).into()) }
+    }
+}
+
+/// After the failure of another step, these are of no use.
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A step that was run.
