@@ -11,6 +11,7 @@
 //! | object_store's cloud stores | `object_store::RetryConnector` | `object-store` |
 //! | opendal's HTTP services | `opendal::HttpRetryLayer` | `opendal` |
 //! | other clients, without an integration | examples in `recipes` | `tower`, enabled by default |
+//! | bodies that break, over any client | [`resume`] | |
 //! | gRPC headers and status codes | [`grpc`] | |
 //! | spans of attempts, for traces | `tower::RetryLayer`, `reqwest::RetryMiddleware` | `tracing` |
 //! | gRPC service configs | `service_config` | `service-config` |
@@ -103,6 +104,7 @@ mod request;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
 pub mod reqwest;
+pub mod resume;
 #[cfg(feature = "service-config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service-config")))]
 pub mod service_config;

@@ -22,6 +22,7 @@ mod suite {
     mod request_headers;
     #[cfg(feature = "reqwest-middleware")]
     mod reqwest;
+    mod resume;
     mod retry_safety;
     mod servers;
     #[cfg(feature = "service-config")]

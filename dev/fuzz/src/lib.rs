@@ -14,5 +14,6 @@ pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;
 pub mod reservation_text;
+pub mod resume;
 pub mod trace_text;
 mod values;
