@@ -64,7 +64,7 @@ fn assert_the_search_finds_every_page(book: &Path) {
 }
 
 /// What newcomers ask, what they type, at first and if that did not help, and where the answer is.
-const QUESTIONS: [(&str, &[&str], &str); 15] = [
+const QUESTIONS: [(&str, &[&str], &str); 17] = [
     ("How do I add jitter?", &["add jitter"], "guide/faq.html#how-do-i-add-jitter"),
     ("Does it work with axios?", &["axios"], "guide/browsers.html#axios"),
     ("Is there a circuit breaker?", &["circuit breaker"], "guide/guards.html#circuit-breakers-and-other-guards"),
@@ -78,7 +78,9 @@ const QUESTIONS: [(&str, &[&str], &str); 15] = [
         &["disable retries"],
         "guide/faq.html#how-do-i-stop-or-disable-retries-during-an-outage",
     ),
-    ("Does it obey Retry-After?", &["retry-after", "server hints"], "guide/http.html#server-hints"),
+    ("Does it obey Retry-After?", &["Retry-After", "hints"], "guide/http.html#retry-after-and-other-hints"),
+    ("How do I test without sleeping?", &["test without sleeping"], "guide/faq.html#how-do-i-test-without-sleeping"),
+    ("How do I share a budget?", &["share a budget"], "guide/faq.html#how-do-i-share-a-budget"),
     ("I come from tenacity.", &["tenacity"], "guide/from-tenacity.html#migrating-from-tenacity-python"),
     ("What does exit code 124 mean?", &["exit code"], "reference/exit-codes.html#exit-codes"),
     ("Do I need a budget or a breaker?", &["budget or breaker", "which budget"], "guide/guards.html#which-budget"),
