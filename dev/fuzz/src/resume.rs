@@ -1,7 +1,7 @@
 //! Heads of answers to requests for the rest of a body.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use stagger_http::resume::{Answer, End, Next, Rest, Resume};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use stagger_http::resume::{self, Answer, End, Next, Rest, Resume};
 
 const NAMES: [HeaderName; 8] = [
     header::ETAG,
@@ -11,7 +11,7 @@ const NAMES: [HeaderName; 8] = [
     header::CONTENT_LENGTH,
     header::CONTENT_ENCODING,
     header::RANGE,
-    header::CONTENT_TYPE,
+    header::TRANSFER_ENCODING,
 ];
 
 /// A status and the lines of a head: each a number of [`NAMES`] and a value.
@@ -27,6 +27,11 @@ fn headers(lines: &[(u8, Vec<u8>)]) -> HeaderMap {
     headers
 }
 
+fn head(number: u8, headers: &HeaderMap) -> resume::Head<'_> {
+    let version = if number < 128 { Version::HTTP_11 } else { Version::HTTP_2 };
+    resume::Head { version, status: status(number), headers }
+}
+
 fn status(number: u8) -> StatusCode {
     match number % 8 {
         0..=2 => StatusCode::PARTIAL_CONTENT,
@@ -40,8 +45,8 @@ fn status(number: u8) -> StatusCode {
 /// No head and no body makes the machine panic or lose its place, and no byte is delivered from outside of a chunk.
 pub fn check((request, first, answers): (Vec<(u8, Vec<u8>)>, Head, Vec<(Head, Vec<u8>, bool)>)) {
     let settings = Resume::new().allow_dates().reread(1_000);
-    let head = headers(&first.1);
-    let Ok(mut rest) = Rest::new(&Method::GET, &headers(&request), status(first.0), &head, settings) else { return };
+    let lines = headers(&first.1);
+    let Ok(mut rest) = Rest::new(&Method::GET, &headers(&request), head(first.0, &lines), settings) else { return };
     for (answer, body, is_clean) in answers {
         let before = rest.position();
         if let Ok(bytes) = rest.take(&body) {
@@ -55,7 +60,7 @@ pub fn check((request, first, answers): (Vec<(u8, Vec<u8>)>, Head, Vec<(Head, Ve
         }
         let ask = rest.ask();
         assert!(ask.range.to_str().is_ok_and(|range| range.starts_with(&format!("bytes={}-", rest.position()))));
-        match rest.judge(status(answer.0), &headers(&answer.1)) {
+        match rest.judge(head(answer.0, &headers(&answer.1))) {
             Ok(Answer::Continue) => {}
             _ => return,
         }

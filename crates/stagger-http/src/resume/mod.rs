@@ -5,21 +5,18 @@
 //! deliver, and whether the body is complete. The clients of this crate drive it; drive it yourself for any other.
 //!
 //! ```
-//! use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-//! use stagger_http::resume::{Answer, End, Next, Rest, Resume};
+//! use http::{HeaderMap, HeaderValue, Method, Response};
+//! use stagger_http::resume::{Answer, End, Head, Next, Rest, Resume};
 //!
-//! let mut headers = HeaderMap::new();
-//! headers.insert(header::ETAG, HeaderValue::from_static("\"v1\""));
-//! headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("5"));
-//! let mut rest = Rest::new(&Method::GET, &HeaderMap::new(), StatusCode::OK, &headers, Resume::new()).unwrap();
+//! let first = Response::builder().header("etag", "\"v1\"").header("content-length", "5").body(()).unwrap();
+//! let mut rest = Rest::new(&Method::GET, &HeaderMap::new(), Head::from(&first), Resume::new()).unwrap();
 //! assert_eq!(rest.take(b"he"), Ok(&b"he"[..]));
 //! assert_eq!(rest.end(End::Broken), Next::Ask);
 //!
 //! let ask = rest.ask();
 //! assert_eq!((ask.range, ask.if_range), (HeaderValue::from_static("bytes=2-"), HeaderValue::from_static("\"v1\"")));
-//! headers.insert(header::CONTENT_RANGE, HeaderValue::from_static("bytes 2-4/5"));
-//! headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("3"));
-//! assert_eq!(rest.judge(StatusCode::PARTIAL_CONTENT, &headers), Ok(Answer::Continue));
+//! let second = Response::builder().status(206).header("content-range", "bytes 2-4/5").body(()).unwrap();
+//! assert_eq!(rest.judge(Head::from(&second)), Ok(Answer::Continue));
 //! assert_eq!(rest.take(b"llo"), Ok(&b"llo"[..]));
 //! assert_eq!(rest.end(End::Clean), Next::Complete);
 //! ```
@@ -28,7 +25,8 @@
 //!
 //! A `GET` whose answer had a strong validator: an `ETag` that is not weak, or, if [`Resume::allow_dates`] says so, a
 //! `Last-Modified` at least one second before the `Date`. Without one nothing proves that the rest belongs to the same
-//! representation, so the body is not resumed.
+//! representation, so the body is not resumed. Nor is one of HTTP/1 that has neither a `Content-Length` nor chunks: it
+//! ends with the connection, and nothing tells its end from a cut.
 //!
 //! A server that sends bytes of another version behind the validator of the first cannot be detected by any client. If
 //! that matters, compare a checksum of the whole.
@@ -37,4 +35,4 @@ mod content_range;
 mod rest;
 mod validator;
 
-pub use rest::{Answer, Ask, End, Next, NotResumable, Rest, Resume, ResumeError};
+pub use rest::{Answer, Ask, End, Head, Next, NotResumable, Rest, Resume, ResumeError};

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 
 use super::content_range::{ContentRange, number};
 use super::validator::{Comparison, Validator, only};
@@ -37,6 +37,35 @@ impl Resume {
 impl Default for Resume {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// What [`Rest`] reads of a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The version that the response came with: HTTP/1 can end a body by closing the connection.
+    pub version: Version,
+    /// The status.
+    pub status: StatusCode,
+    /// All headers as the server sent them, with its `Content-Encoding` and `Transfer-Encoding`.
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a, B> From<&'a Response<B>> for Head<'a> {
+    fn from(response: &'a Response<B>) -> Self {
+        Self { version: response.version(), status: response.status(), headers: response.headers() }
+    }
+}
+
+impl Head<'_> {
+    /// Returns whether the end of the connection is the only end of the body: then a whole one looks like a cut one
+    /// (RFC 9112, §6.3).
+    fn ends_by_close(self) -> bool {
+        // Only chunks that are the outermost coding show the end.
+        let codings = self.headers.get_all(header::TRANSFER_ENCODING).iter().next_back();
+        let outermost = codings.and_then(|codings| codings.to_str().ok()?.rsplit(',').next());
+        let is_chunked = outermost.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"));
+        self.version <= Version::HTTP_11 && content_length(self.headers).is_none() && !is_chunked
     }
 }
 
@@ -122,6 +151,8 @@ pub enum NotResumable {
     Status,
     /// Neither a strong `ETag` nor a date that is allowed and strong.
     NoValidator,
+    /// The body ends with the connection, so that nothing tells its end from a cut.
+    NoEnd,
 }
 
 impl fmt::Display for NotResumable {
@@ -131,6 +162,7 @@ impl fmt::Display for NotResumable {
             Self::Range => "the request asks for more than one range of known start",
             Self::Status => "the response is neither 200 nor the part that was asked for",
             Self::NoValidator => "the response has no strong ETag, so nothing proves that the rest belongs to it",
+            Self::NoEnd => "the body has no length and ends with the connection, so nothing tells its end from a cut",
         })
     }
 }
@@ -182,20 +214,20 @@ impl Rest {
     pub fn new(
         method: &Method,
         request: &HeaderMap,
-        status: StatusCode,
-        response: &HeaderMap,
+        response: Head<'_>,
         settings: Resume,
     ) -> Result<Self, NotResumable> {
         if method != Method::GET {
             return Err(NotResumable::Method);
         }
         let own = own_range(request)?;
-        let validator = Validator::of(response, settings.allows_dates).ok_or(NotResumable::NoValidator)?;
-        let length = content_length(response);
+        let Head { status, headers, .. } = response;
+        let validator = Validator::of(headers, settings.allows_dates).ok_or(NotResumable::NoValidator)?;
+        let length = content_length(headers);
         let mut rest = Self {
             settings,
             validator,
-            encoding: response.get(header::CONTENT_ENCODING).cloned(),
+            encoding: headers.get(header::CONTENT_ENCODING).cloned(),
             total: None,
             own_end: None,
             at: 0,
@@ -203,13 +235,14 @@ impl Rest {
             body_end: None,
         };
         match (status, own) {
+            (StatusCode::OK, _) if response.ends_by_close() => return Err(NotResumable::NoEnd),
             // A server may ignore the range of the caller, who then gets the whole.
             (StatusCode::OK, _) => {
                 rest.total = length;
                 rest.body_end = length;
             }
             (StatusCode::PARTIAL_CONTENT, Some((from, until))) => {
-                let Some(ContentRange::Part { first, last, total }) = ContentRange::of(response) else {
+                let Some(ContentRange::Part { first, last, total }) = ContentRange::of(headers) else {
                     return Err(NotResumable::Status);
                 };
                 let end = last + 1;
@@ -258,11 +291,11 @@ impl Rest {
     /// # Errors
     ///
     /// [`ResumeError`] if the body cannot be continued. Nothing of this answer may then be delivered.
-    pub fn judge(&mut self, status: StatusCode, headers: &HeaderMap) -> Result<Answer, ResumeError> {
-        match status {
-            StatusCode::PARTIAL_CONTENT => self.part(headers),
-            StatusCode::OK => self.whole(headers),
-            StatusCode::RANGE_NOT_SATISFIABLE => self.unsatisfied(headers),
+    pub fn judge(&mut self, answer: Head<'_>) -> Result<Answer, ResumeError> {
+        match answer.status {
+            StatusCode::PARTIAL_CONTENT => self.part(answer.headers),
+            StatusCode::OK => self.whole(answer),
+            StatusCode::RANGE_NOT_SATISFIABLE => self.unsatisfied(answer.headers),
             StatusCode::PRECONDITION_FAILED => Err(ResumeError::Changed),
             StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_EARLY
@@ -312,7 +345,8 @@ impl Rest {
     }
 
     /// The whole, from its beginning: the server ignored the range, or the representation has changed.
-    fn whole(&mut self, headers: &HeaderMap) -> Result<Answer, ResumeError> {
+    fn whole(&mut self, answer: Head<'_>) -> Result<Answer, ResumeError> {
+        let headers = answer.headers;
         if self.validator.compare(headers) != Comparison::Equal {
             return Err(ResumeError::Changed);
         }
@@ -326,6 +360,9 @@ impl Rest {
             }
             (None, length) => self.total = length,
             _ => {}
+        }
+        if self.total.is_none() && answer.ends_by_close() {
+            return Err(ResumeError::BadRange("it ends with the connection, so nothing tells its end from a cut"));
         }
         if self.total.is_some_and(|total| total < self.at) {
             return Err(ResumeError::BadRange("the whole ends before what was delivered"));

@@ -3,8 +3,8 @@
 
 use std::env;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use stagger_http::resume::{Answer, End, Next, NotResumable, Rest, Resume, ResumeError};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use stagger_http::resume::{Answer, End, Head, Next, NotResumable, Rest, Resume, ResumeError};
 
 /// Splitmix64.
 struct Draws(u64);
@@ -29,12 +29,12 @@ impl Draws {
 
 /// A version of a file: the byte at each place differs between versions.
 #[derive(Clone, Copy)]
-struct Version {
+struct File {
     number: u64,
     length: u64,
 }
 
-impl Version {
+impl File {
     fn byte(self, at: u64) -> u8 {
         (Draws(self.number << 32 | at).next() >> 56) as u8
     }
@@ -51,9 +51,10 @@ impl Version {
 /// What a server does with requests for a range.
 struct Server {
     draws: Draws,
-    now: Version,
+    now: File,
     knows_ranges: bool,
     honors_if_range: bool,
+    version: Version,
     says_lengths: bool,
     says_totals: bool,
     lies: bool,
@@ -67,6 +68,12 @@ struct Reply {
     end: End,
 }
 
+impl Reply {
+    fn head(&self, version: Version) -> Head<'_> {
+        Head { version, status: self.status, headers: &self.headers }
+    }
+}
+
 fn headers(lines: &[(HeaderName, String)]) -> HeaderMap {
     lines.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
 }
@@ -76,9 +83,10 @@ impl Server {
         let mut draws = Draws(seed);
         let length = if draws.is(5) { draws.below(3) } else { draws.below(600) };
         Self {
-            now: Version { number: 0, length },
+            now: File { number: 0, length },
             knows_ranges: draws.is(85),
             honors_if_range: draws.is(85),
+            version: if draws.is(70) { Version::HTTP_11 } else { Version::HTTP_2 },
             says_lengths: draws.is(80),
             says_totals: draws.is(85),
             lies: draws.is(50),
@@ -89,7 +97,7 @@ impl Server {
     /// The file is replaced, which may change its length.
     fn replace(&mut self) {
         let length = if self.draws.is(50) { self.now.length } else { self.draws.below(600) };
-        self.now = Version { number: self.now.number + 1, length };
+        self.now = File { number: self.now.number + 1, length };
     }
 
     /// Cuts a body: a transport that breaks delivers a part, and an honest end all of it.
@@ -97,16 +105,29 @@ impl Server {
         if self.draws.is(60) {
             let kept = self.draws.below(reply.body.len() as u64 + 1);
             reply.body.truncate(kept as usize);
-            reply.end = End::Broken;
+            // The end of a connection is no sign of a cut if it is the end of the body as well.
+            let has_end =
+                [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].map(|name| reply.headers.contains_key(name));
+            let by_close = self.version == Version::HTTP_11 && has_end == [false; 2];
+            reply.end = if by_close { End::Clean } else { End::Broken };
         }
         reply
     }
 
+    /// Says where a body of this length ends: without a line, where the connection or the stream does.
+    fn framing(&mut self, length: u64) -> Option<(HeaderName, String)> {
+        if self.says_lengths {
+            Some((header::CONTENT_LENGTH, length.to_string()))
+        } else if self.version == Version::HTTP_11 && self.draws.is(70) {
+            Some((header::TRANSFER_ENCODING, "chunked".to_owned()))
+        } else {
+            None
+        }
+    }
+
     fn whole(&mut self) -> Reply {
         let mut lines = vec![(header::ETAG, self.now.tag())];
-        if self.says_lengths {
-            lines.push((header::CONTENT_LENGTH, self.now.length.to_string()));
-        }
+        lines.extend(self.framing(self.now.length));
         let body = self.now.bytes(0, self.now.length);
         Reply { status: StatusCode::OK, headers: headers(&lines), body, end: End::Clean }
     }
@@ -143,9 +164,7 @@ impl Server {
         if !self.honors_if_range || self.draws.is(70) {
             lines.push((header::ETAG, self.now.tag()));
         }
-        if self.says_lengths {
-            lines.push((header::CONTENT_LENGTH, (until - from).to_string()));
-        }
+        lines.extend(self.framing(until - from));
         let body = self.now.bytes(from, until);
         Reply { status: StatusCode::PARTIAL_CONTENT, headers: headers(&lines), body, end: End::Clean }
     }
@@ -169,7 +188,7 @@ impl Server {
             // Longer than the head says.
             1 if reply.headers.contains_key(header::CONTENT_LENGTH) || is_part => {
                 let more = 1 + self.draws.below(9);
-                reply.body.extend(Version { number: 99, length: 9 }.bytes(0, more));
+                reply.body.extend(File { number: 99, length: 9 }.bytes(0, more));
             }
             // Shorter, with a clean end.
             2 if is_part || reply.headers.contains_key(header::CONTENT_LENGTH) => {
@@ -197,7 +216,7 @@ impl Server {
             _ => {}
         }
         if reply.status == StatusCode::SERVICE_UNAVAILABLE || reply.status == StatusCode::FORBIDDEN {
-            reply.body = Version { number: 77, length: 20 }.bytes(0, 20);
+            reply.body = File { number: 77, length: 20 }.bytes(0, 20);
         }
         reply
     }
@@ -213,7 +232,7 @@ enum Ended {
 }
 
 /// Requests the file once, and continues it. Returns what was delivered, from where, and how it ended.
-fn download(seed: u64) -> (Version, u64, Option<u64>, Vec<u8>, Ended) {
+fn download(seed: u64) -> (File, u64, Option<u64>, Vec<u8>, Ended) {
     let mut server = Server::new(seed);
     let mut draws = Draws(!seed);
     let first = server.now;
@@ -236,10 +255,10 @@ fn download(seed: u64) -> (Version, u64, Option<u64>, Vec<u8>, Ended) {
         _ => (0, None),
     };
     let mut delivered = Vec::new();
-    let mut rest = match Rest::new(&Method::GET, &request, reply.status, &reply.headers, settings) {
+    let mut rest = match Rest::new(&Method::GET, &request, reply.head(server.version), settings) {
         Ok(rest) => rest,
-        // A part without a validator.
-        Err(NotResumable::NoValidator | NotResumable::Status) => {
+        // A part without a validator, or a whole that ends with the connection.
+        Err(NotResumable::NoValidator | NotResumable::Status | NotResumable::NoEnd) => {
             return (first, from, until, delivered, Ended::NotResumable);
         }
         Err(error) => panic!("seed {seed}: {error}"),
@@ -273,7 +292,7 @@ fn download(seed: u64) -> (Version, u64, Option<u64>, Vec<u8>, Ended) {
             again.insert(header::RANGE, ask.range);
             again.insert(header::IF_RANGE, ask.if_range);
             reply = server.answer(&again);
-            match rest.judge(reply.status, &reply.headers) {
+            match rest.judge(reply.head(server.version)) {
                 Ok(Answer::Continue) => break,
                 Ok(Answer::Complete) => return (first, from, until, delivered, Ended::Complete),
                 Ok(_) => without_progress += 1,
@@ -303,9 +322,21 @@ fn no_byte_of_another_representation_is_delivered_and_no_body_is_complete_too_ea
     println!("complete, error, gave up, not resumable: {counts:?}");
 }
 
+fn started_with(head: Head<'_>, settings: Resume) -> Result<Rest, NotResumable> {
+    Rest::new(&Method::GET, &HeaderMap::new(), head, settings)
+}
+
+fn http2(status: StatusCode, headers: &HeaderMap) -> Head<'_> {
+    Head { version: Version::HTTP_2, status, headers }
+}
+
+fn ok(version: Version, headers: &HeaderMap) -> Head<'_> {
+    Head { version, status: StatusCode::OK, headers }
+}
+
 fn started(lines: &[(HeaderName, &str)], settings: Resume) -> Result<Rest, NotResumable> {
     let lines: Vec<_> = lines.iter().map(|(name, value)| (name.clone(), (*value).to_owned())).collect();
-    Rest::new(&Method::GET, &HeaderMap::new(), StatusCode::OK, &headers(&lines), settings)
+    started_with(ok(Version::HTTP_2, &headers(&lines)), settings)
 }
 
 #[test]
@@ -314,7 +345,8 @@ fn what_is_not_resumed_says_why() {
     assert_eq!(started(&[], Resume::new()).unwrap_err(), NotResumable::NoValidator);
     assert_eq!(started(&[(header::ETAG, "W/\"a\"")], Resume::new()).unwrap_err(), NotResumable::NoValidator);
     let head = headers(&[(header::ETAG, "\"a\"".to_owned())]);
-    let new = |method: &Method, request: &HeaderMap, status| Rest::new(method, request, status, &head, Resume::new());
+    let new =
+        |method: &Method, request: &HeaderMap, status| Rest::new(method, request, http2(status, &head), Resume::new());
     let none = HeaderMap::new();
     assert_eq!(new(&Method::POST, &none, StatusCode::OK).unwrap_err(), NotResumable::Method);
     assert_eq!(new(&Method::GET, &none, StatusCode::PARTIAL_CONTENT).unwrap_err(), NotResumable::Status);
@@ -326,17 +358,41 @@ fn what_is_not_resumed_says_why() {
 }
 
 #[test]
+fn the_end_of_a_connection_does_not_show_that_a_body_is_complete() {
+    let tag = (header::ETAG, "\"a\"".to_owned());
+    let chunked = (header::TRANSFER_ENCODING, "chunked".to_owned());
+    let length = (header::CONTENT_LENGTH, "6".to_owned());
+    let (by_close, by_chunks, by_length) =
+        (headers(core::slice::from_ref(&tag)), headers(&[tag.clone(), chunked]), headers(&[tag, length]));
+    for version in [Version::HTTP_10, Version::HTTP_11] {
+        assert_eq!(started_with(ok(version, &by_close), Resume::new()).unwrap_err(), NotResumable::NoEnd);
+        assert!(started_with(ok(version, &by_length), Resume::new()).is_ok());
+    }
+    for (codings, shows_its_end) in
+        [("chunked", true), ("gzip, Chunked", true), ("chunked, gzip", false), ("gzip", false)]
+    {
+        let lines = headers(&[(header::ETAG, "\"a\"".to_owned()), (header::TRANSFER_ENCODING, codings.to_owned())]);
+        assert_eq!(started_with(ok(Version::HTTP_11, &lines), Resume::new()).is_ok(), shows_its_end, "{codings}");
+    }
+    let mut rest = started_with(ok(Version::HTTP_11, &by_chunks), Resume::new()).unwrap();
+    assert_eq!(rest.take(b"ab"), Ok(&b"ab"[..]));
+    assert_eq!(rest.end(End::Broken), Next::Ask);
+    assert!(matches!(rest.clone().judge(ok(Version::HTTP_11, &by_close)), Err(ResumeError::BadRange(_))));
+    assert_eq!(rest.judge(ok(Version::HTTP_2, &by_close)), Ok(Answer::Continue));
+}
+
+#[test]
 fn a_whole_that_comes_again_is_skipped_up_to_the_limit() {
     let head = [(header::ETAG, "\"a\""), (header::CONTENT_LENGTH, "6")];
     let answer = headers(&head.clone().map(|(name, value)| (name, value.to_owned())));
     let mut rest = started(&head, Resume::new().reread(3)).unwrap();
     assert_eq!(rest.take(b"abc"), Ok(&b"abc"[..]));
     assert_eq!(rest.end(End::Broken), Next::Ask);
-    assert_eq!(rest.judge(StatusCode::OK, &answer), Ok(Answer::Continue));
+    assert_eq!(rest.judge(http2(StatusCode::OK, &answer)), Ok(Answer::Continue));
     assert_eq!(rest.take(b"ab"), Ok(&b""[..]));
     assert_eq!(rest.take(b"cd"), Ok(&b"d"[..]));
     assert_eq!(rest.end(End::Broken), Next::Ask);
-    assert_eq!(rest.judge(StatusCode::OK, &answer), Err(ResumeError::RangeIgnored { delivered: 4 }));
+    assert_eq!(rest.judge(http2(StatusCode::OK, &answer)), Err(ResumeError::RangeIgnored { delivered: 4 }));
 }
 
 #[test]
@@ -348,11 +404,11 @@ fn the_validator_is_that_of_the_first_response() {
         headers(&lines.into_iter().flatten().map(|(name, value)| (name, value.to_owned())).collect::<Vec<_>>())
     };
     // It may be left out, and the next answer is compared with the first one all the same.
-    assert_eq!(rest.judge(StatusCode::PARTIAL_CONTENT, &part("bytes 2-3/6", None)), Ok(Answer::Continue));
+    assert_eq!(rest.judge(http2(StatusCode::PARTIAL_CONTENT, &part("bytes 2-3/6", None))), Ok(Answer::Continue));
     assert_eq!(rest.take(b"cd"), Ok(&b"cd"[..]));
     assert_eq!(rest.end(End::Clean), Next::Ask, "a part that ends before the whole is not the end");
     assert_eq!(rest.ask().if_range, "\"a\"");
-    let other = rest.judge(StatusCode::PARTIAL_CONTENT, &part("bytes 4-5/6", Some("\"b\"")));
+    let other = rest.judge(http2(StatusCode::PARTIAL_CONTENT, &part("bytes 4-5/6", Some("\"b\""))));
     assert_eq!(other, Err(ResumeError::BadRange("it has another validator")));
 }
 
@@ -388,7 +444,7 @@ fn an_answer_that_contradicts_what_is_known_is_no_part() {
     ] {
         let mut rest = started(&head, Resume::new()).unwrap();
         let _ = rest.take(b"ab");
-        let judged = rest.judge(StatusCode::from_u16(status).unwrap(), &headers(&lines));
+        let judged = rest.judge(http2(StatusCode::from_u16(status).unwrap(), &headers(&lines)));
         assert_eq!(judged.err(), want, "{status} {lines:?}");
     }
 }
