@@ -11,7 +11,7 @@ use std::path::Path;
 use http::Method;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use stagger::{Policy, policy};
+use stagger::{Policy, Retrier, policy};
 use stagger_http::tower::RetryLayer;
 use stagger_kit::{Port, Server, Signal};
 use tower::{Layer as _, ServiceExt as _};
@@ -20,6 +20,8 @@ use super::nginx::start;
 use super::{on_one_thread, on_threads, request};
 
 const POLICY: Policy = policy!(constant(ms(20)).max_attempts(3));
+/// A request can be left without an answer by hyper 1.12, if nginx closes its connection in the moment of writing.
+const TIMEOUT: Duration = Duration::from_secs(20);
 const ROUNDS: usize = 10;
 /// POSTs that are sent at the same time.
 const AT_ONCE: usize = 5;
@@ -94,7 +96,7 @@ fn by_hyper(closes: Closes) -> Results {
         let mut network = Client::builder(TokioExecutor::new());
         // Left to the layer, as the guide advises.
         network.retry_canceled_requests(false).http2_only(closes.is_http2());
-        let client = RetryLayer::new(POLICY).layer(network.build_http());
+        let client = RetryLayer::new(Retrier::new(POLICY).timeout(TIMEOUT)).layer(network.build_http());
         Box::new(move |path| {
             let end = client.clone().oneshot(request(Method::POST, address, &path, "pay"));
             Box::pin(async { end.await.is_ok_and(|response| response.status() == 200) })
@@ -108,7 +110,7 @@ fn by_reqwest(closes: Closes) -> Results {
     use stagger_http::reqwest::RetryMiddleware;
 
     post_all(closes, |address| {
-        let builder = reqwest::Client::builder().timeout(Duration::from_secs(20));
+        let builder = reqwest::Client::builder().timeout(TIMEOUT);
         let builder = if closes.is_http2() { builder.http2_prior_knowledge() } else { builder };
         let client = RetryMiddleware::new(POLICY).build_client(builder, RedirectPolicy::default()).unwrap();
         Box::new(move |path| {
