@@ -135,11 +135,10 @@ impl Server {
     /// Answers a request with these headers.
     fn answer(&mut self, request: &HeaderMap) -> Reply {
         let range = request.get(header::RANGE).map(|value| value.to_str().unwrap().to_owned());
-        let range = range.filter(|_| self.knows_ranges);
         let if_range = request.get(header::IF_RANGE).map(|value| value.to_str().unwrap().to_owned());
         let is_same = if_range.is_none_or(|tag| tag == self.now.tag());
         let reply = match range {
-            Some(range) if is_same || !self.honors_if_range => self.part(&range),
+            Some(range) if self.knows_ranges && (is_same || !self.honors_if_range) => self.part(&range),
             _ => self.whole(),
         };
         let reply = if self.lies && self.draws.is(30) { self.lie(reply) } else { reply };
@@ -169,8 +168,8 @@ impl Server {
         Reply { status: StatusCode::PARTIAL_CONTENT, headers: headers(&lines), body, end: End::Clean }
     }
 
-    /// Makes an answer wrong in one of the ways in which servers are. Bytes of another version with the validator of the
-    /// first, or without one, are left out: nothing shows them.
+    /// Makes an answer wrong in one of the ways in which servers are. Bytes of another version with the validator of
+    /// the first, or without one, are left out: nothing shows them.
     fn lie(&mut self, mut reply: Reply) -> Reply {
         let is_part = reply.status == StatusCode::PARTIAL_CONTENT;
         let set = |reply: &mut Reply, name: HeaderName, value: &str| {

@@ -72,9 +72,10 @@ pub(super) fn figures(storm: &StormReport) -> Figures {
             }
         };
         let timeline = strategy.runs.first().and_then(|run| Timeline::from_figures(&run.figures));
-        let curve = timeline
-            .filter(|_| until > 0.0)
-            .map_or_else(Vec::new, |timeline| resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH));
+        let curve = match timeline {
+            Some(timeline) if until > 0.0 => resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH),
+            _ => Vec::new(),
+        };
         Row {
             name: strategy.name.clone(),
             // Measured values are compared with measured ones.

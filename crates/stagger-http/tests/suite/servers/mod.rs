@@ -29,11 +29,11 @@ use tokio::net::TcpListener;
 type Body = ReplayBody<Full<Bytes>>;
 type Hyper = Client<HttpConnector, Body>;
 
-/// Runs a test on two threads, so that the server does not share a single thread with its clients.
 fn on_one_thread<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
+/// Runs a test on two threads, so that the server does not share a single thread with its clients.
 fn on_threads<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
